@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from interpreter.runtimes.javascript import JavaScript
-from interpreter.runtimes.launch import SessionContext
+from interpreter.runtimes.launch import RuntimeContext
 from python_runtimes import Ran
 
 
@@ -16,7 +16,7 @@ class JavaScriptRuntime(JavaScript):
     """A JavaScript session with its own context."""
 
     def __init__(self) -> None:
-        self.context = SessionContext()
+        self.context = RuntimeContext()
         super().__init__(self)
 
     def do(self, code: str) -> Ran:

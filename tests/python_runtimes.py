@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from interpreter.runtimes.launch import SessionContext
+from interpreter.runtimes.launch import RuntimeContext
 from interpreter.runtimes.python.language import Python
 
 ENGINES = ("ipython", "bare")
@@ -67,7 +67,7 @@ class PythonRuntime(Python):
     """A Python session with its own context."""
 
     def __init__(self, engine: str = "ipython", python: str | None = None) -> None:
-        self.context = SessionContext(python=python)
+        self.context = RuntimeContext(python=python)
         super().__init__(self)
         self.context.exported["INTERPRETER_PYTHON_ENGINE"] = engine
         self.engine = engine

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from interpreter.runtimes.launch import SessionContext
+from interpreter.runtimes.launch import RuntimeContext
 from interpreter.runtimes.shell.language import Shell
 from python_runtimes import Ran
 
@@ -19,7 +19,7 @@ class ShellRuntime(Shell):
     """A shell session with its own context."""
 
     def __init__(self, shell: str = "bash", **context: Any) -> None:
-        self.context = SessionContext(shell=shutil.which(shell), **context)
+        self.context = RuntimeContext(shell=shutil.which(shell), **context)
         super().__init__(self)
         self.kind = shell
 

@@ -7,7 +7,7 @@ import time
 from common import report
 
 from interpreter.runtimes.javascript import JavaScript
-from interpreter.runtimes.launch import SessionContext
+from interpreter.runtimes.launch import RuntimeContext
 from interpreter.runtimes.python import Python
 from interpreter.runtimes.shell import Shell
 from interpreter.sandbox.containment import Containment
@@ -31,7 +31,7 @@ def run(language, code):
 
 def one(kind, containment):
     class Computer:
-        context = SessionContext(cwd=workspace, containment=containment)
+        context = RuntimeContext(cwd=workspace, containment=containment)
 
     language = kind(Computer())
     times = [run(language, CODE[kind]) for _ in range(BLOCKS + 1)]

@@ -9,7 +9,7 @@ class InterpreterError(Exception):
     """Base class of all errors that this package raises on purpose."""
 
 
-class SessionStartError(InterpreterError):
+class RuntimeStartError(InterpreterError):
     """A runtime could not be started."""
 
     def __init__(self, language: str, detail: str) -> None:

@@ -11,7 +11,7 @@ import pytest
 from interpreter.questions import without_questions
 from interpreter.remote.machine import Machine, RemoteLanguage
 from interpreter.runtimes import built_in_languages
-from interpreter.runtimes.launch import SessionContext
+from interpreter.runtimes.launch import RuntimeContext
 from remote.keepers import LocalTransport, local_machine
 
 
@@ -19,7 +19,7 @@ class FakeComputer:
     """The part of a computer that a language needs."""
 
     def __init__(self) -> None:
-        self.context = SessionContext(cwd="~", elsewhere=True)
+        self.context = RuntimeContext(cwd="~", elsewhere=True)
 
 
 class RemoteSession:
@@ -30,7 +30,7 @@ class RemoteSession:
         self.made: dict[str, Any] = {}
 
     @property
-    def context(self) -> SessionContext:
+    def context(self) -> RuntimeContext:
         return self.computer.context
 
     def language(self, name: str = "Python") -> Any:

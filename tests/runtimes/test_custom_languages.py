@@ -12,7 +12,7 @@ import pytest
 
 from interpreter import OpenInterpreter
 from interpreter.config.profiles.load import load
-from interpreter.errors import ProfileError, SessionStartError, SettingError
+from interpreter.errors import ProfileError, RuntimeStartError, SettingError
 from interpreter.policy.analysis import analyze
 from interpreter.runtimes import built_in_languages
 from interpreter.runtimes.applescript import AppleScript
@@ -77,7 +77,7 @@ def test_invalid_language_entries_are_rejected(tmp_path: Path, entry: str) -> No
 def test_a_missing_kernel_is_an_error() -> None:
     language = custom_language({"name": "Nope", "kernel": "no-such-kernel"})()
     assert language.version() is None
-    with pytest.raises(SessionStartError, match="there is no Jupyter kernel no-such-kernel"):
+    with pytest.raises(RuntimeStartError, match="there is no Jupyter kernel no-such-kernel"):
         list(language.run("1"))
 
 

@@ -16,7 +16,7 @@ import pytest
 
 from interpreter import OpenInterpreter
 from interpreter.app.own_blocks import run_own_block
-from interpreter.errors import SessionStartError
+from interpreter.errors import RuntimeStartError
 from interpreter.runtimes.environments import Choice, choose, home_of, make_layer, offered_project
 from interpreter.session import APPROVE, REFUSE, Answer, Question
 from python_runtimes import Ran
@@ -100,11 +100,11 @@ class TestSelection:
         place.symlink_to(venv)
         assert choose("conda:science", {}, "/").folder == str(place)
         for name in ("conda:art", "conda:../envs/science"):
-            with pytest.raises(SessionStartError, match="no Python at 'conda:"):
+            with pytest.raises(RuntimeStartError, match="no Python at 'conda:"):
                 choose(name, {}, "/")
 
     def test_a_setting_without_a_python_is_an_error(self) -> None:
-        with pytest.raises(SessionStartError, match="no Python at 'nonsense'"):
+        with pytest.raises(RuntimeStartError, match="no Python at 'nonsense'"):
             choose("nonsense", {"PATH": "/nowhere"}, "/")
 
     def test_the_shell_runs_without_a_valid_python(self, session: Session) -> None:

@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from interpreter.runtimes.fish import Fish
-from interpreter.runtimes.launch import SessionContext
+from interpreter.runtimes.launch import RuntimeContext
 
 pytestmark = pytest.mark.needs("fish")
 
 
 class Session:
     def __init__(self) -> None:
-        self.context = SessionContext()
+        self.context = RuntimeContext()
         self.fish = Fish(self)
 
     def do(self, code: str) -> str:

@@ -18,7 +18,7 @@ from PIL import Image
 from interpreter import OpenInterpreter
 from interpreter.runtimes.html import HTML, React
 from interpreter.runtimes.html.react import SourceMap, decoded
-from interpreter.runtimes.launch import SessionContext
+from interpreter.runtimes.launch import RuntimeContext
 from interpreter.runtimes.sharing import take
 from interpreter.session import APPROVE, Answer
 
@@ -29,7 +29,7 @@ class Pages:
     """A session that shows pages in the current folder."""
 
     def __init__(self, language: type[HTML]) -> None:
-        self.context = SessionContext()
+        self.context = RuntimeContext()
         self.language = language(self)
 
     def show(self, code: str) -> list[dict[str, Any]]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from interpreter.errors import SessionStartError
+from interpreter.errors import RuntimeStartError
 from javascript_runtimes import JavaScriptRuntime, fresh, session
 
 __all__ = ["fresh", "session"]
@@ -185,7 +185,7 @@ def test_many_blocks_leave_nothing_behind(session: JavaScriptRuntime) -> None:
 
 def test_missing_node_is_an_error_with_an_install_command(fresh: JavaScriptRuntime) -> None:
     fresh.context.exported["PATH"] = "/nowhere"
-    with pytest.raises(SessionStartError, match=r"apt-get install nodejs"):
+    with pytest.raises(RuntimeStartError, match=r"apt-get install nodejs"):
         fresh.do("1")
 
 

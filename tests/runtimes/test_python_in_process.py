@@ -12,14 +12,14 @@ from typing import Any
 
 import pytest
 
-from interpreter.runtimes.launch import SessionContext
+from interpreter.runtimes.launch import RuntimeContext
 from interpreter.runtimes.python.in_process import InProcessPython
 from python_runtimes import Ran
 
 
 class Computer:
     def __init__(self) -> None:
-        self.context = SessionContext()
+        self.context = RuntimeContext()
 
 
 class InProcess(InProcessPython):

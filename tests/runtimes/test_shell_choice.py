@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from interpreter.errors import SessionStartError
+from interpreter.errors import RuntimeStartError
 from interpreter.runtimes.shell.language import Shell, which_shell
 from shell_runtimes import ShellRuntime
 
@@ -37,7 +37,7 @@ def test_a_missing_shell_is_an_error(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     monkeypatch.delenv("SHELL", raising=False)
     session = Shell()
     assert session.version() is None
-    with pytest.raises(SessionStartError, match="bash"):
+    with pytest.raises(RuntimeStartError, match="bash"):
         list(session.run("true"))
 
 
@@ -45,7 +45,7 @@ def test_an_unsupported_shell_is_an_error(tmp_path: Path) -> None:
     for wanted in ("/bin/sh", str(tmp_path / "bash")):
         session = ShellRuntime("bash")
         session.context.shell = wanted
-        with pytest.raises(SessionStartError, match=wanted):
+        with pytest.raises(RuntimeStartError, match=wanted):
             session.do("true")
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from interpreter.runtimes.launch import SessionContext, WarmParent, warm_parent
+from interpreter.runtimes.launch import RuntimeContext, WarmParent, warm_parent
 from interpreter.runtimes.python.language import Python
 
 MAX_OWN_MEMORY = 6300  # kB, of a session's worker and supervisor
@@ -22,7 +22,7 @@ PRELOAD = ("numpy", "colorsys")  # and no other module of these tests imports co
 
 class Session:
     def __init__(self, folder: Path, preload: tuple[str, ...] = PRELOAD, **exported: str) -> None:
-        self.context = SessionContext(cwd=str(folder), preload=preload, exported=dict(exported))
+        self.context = RuntimeContext(cwd=str(folder), preload=preload, exported=dict(exported))
         self.python = Python(self)
 
     def run(self, code: str) -> str:

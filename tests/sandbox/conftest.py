@@ -13,7 +13,7 @@ from interpreter.errors import SandboxUnavailableError
 from interpreter.policy import Policy
 from interpreter.questions import without_questions
 from interpreter.runtimes.javascript import JavaScript
-from interpreter.runtimes.launch import SessionContext
+from interpreter.runtimes.launch import RuntimeContext
 from interpreter.runtimes.python import Python
 from interpreter.runtimes.shell import Shell
 from interpreter.sandbox import bubblewrap
@@ -47,7 +47,7 @@ class Inside:
 
     def __init__(self, containment: Containment) -> None:
         self.containment = containment
-        self.context = SessionContext(cwd=containment.sandbox.workspace, shell=shutil.which("bash"))
+        self.context = RuntimeContext(cwd=containment.sandbox.workspace, shell=shutil.which("bash"))
         self.context.containment = containment
         self.languages: dict[str, Any] = {}
 

@@ -422,7 +422,7 @@ def output_of(language: Any, code: str) -> str:
 
 def attempt_all(facts: Facts, kind: str = "workspace") -> dict[str, Result]:
     from interpreter.runtimes.javascript import JavaScript
-    from interpreter.runtimes.launch import SessionContext
+    from interpreter.runtimes.launch import RuntimeContext
     from interpreter.runtimes.python import Python
     from interpreter.runtimes.shell import Shell
     from interpreter.sandbox.containment import Containment
@@ -437,7 +437,7 @@ def attempt_all(facts: Facts, kind: str = "workspace") -> dict[str, Result]:
     results = {}
 
     class Computer:
-        context = SessionContext(cwd=facts.workspace, containment=containment)
+        context = RuntimeContext(cwd=facts.workspace, containment=containment)
 
     for kind_of, blocks, check in (
         (Python, in_python(facts), ("print(HOME and 6 * 7)", "42")),

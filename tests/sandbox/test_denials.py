@@ -130,7 +130,7 @@ def test_a_denial_is_the_last_line_of_output(inside: Inside) -> None:
 def test_successful_shell_blocks_report_denials_from_their_output(
     workspace: Path, home: Path, message: str, words: str
 ) -> None:
-    (line,) = denials(workspace, "ignored | true", exit_code=0, said=f"before\n{message.format(home=home)}\nafter")
+    (line,) = denials(workspace, "ignored | true", exit_code=0, output=f"before\n{message.format(home=home)}\nafter")
     assert line.startswith("Probably blocked by the sandbox: ") and words.format(home=home) in line
 
 
@@ -146,7 +146,7 @@ def test_successful_shell_blocks_report_denials_from_their_output(
     ],
 )
 def test_harmless_shell_output_is_not_a_denial(workspace: Path, message: str) -> None:
-    assert denials(workspace, "true", exit_code=0, said=message.format(workspace=workspace)) == []
+    assert denials(workspace, "true", exit_code=0, output=message.format(workspace=workspace)) == []
 
 
 def test_a_denial_inside_a_successful_pipeline_is_reported(inside: Inside) -> None:
@@ -173,9 +173,9 @@ def test_denials_offer_no_request_that_a_rule_would_refuse(inside: Inside, code:
     "message", ["touch: cannot touch 'a b': Read-only file system", "sh: 1: a b: Read-only file system"]
 )
 def test_relative_paths_are_resolved_in_the_working_directory(workspace: Path, message: str) -> None:
-    (line,) = denials(workspace, exit_code=0, said=message, kind="read-only")
+    (line,) = denials(workspace, exit_code=0, output=message, kind="read-only")
     assert f"writing {workspace}/a b." in line
-    (line,) = denials(workspace, exit_code=0, said=message, cwd="/opt")
+    (line,) = denials(workspace, exit_code=0, output=message, cwd="/opt")
     assert "writing /opt/a b." in line
     (line,) = denials(workspace, errors=error(errno.EROFS, "x"), cwd="/opt")
     assert line.startswith("Blocked by the sandbox: writing /opt/x.")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator
 from interpreter.api import OpenInterpreter
 from interpreter.app import perform
 from interpreter.console_text import counted
-from interpreter.errors import NotRestorableError, SessionStartError, UsageError
+from interpreter.errors import NotRestorableError, RuntimeStartError, UsageError
 from interpreter.questions import Confirm, Question
 from interpreter.runtimes import data_stack
 from interpreter.runtimes.environments import SESSION, Choice, Environment, empty_layer, offered_project
@@ -38,7 +38,7 @@ def _switch(interpreter: OpenInterpreter, wanted: str | None) -> str:
     computer.python = wanted
     try:
         after = environment_of(interpreter)
-    except SessionStartError as error:
+    except RuntimeStartError as error:
         computer.python = before
         _ = pool.context
         raise UsageError(f"There is no Python at {wanted}. Name a program, a folder, or conda:NAME.") from error

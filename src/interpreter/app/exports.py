@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from interpreter.api import OpenInterpreter
     from interpreter.export.script.program import Installed
     from interpreter.export.script.verify import VerifyReport
-    from interpreter.runtimes.launch import SessionContext
+    from interpreter.runtimes.launch import RuntimeContext
     from interpreter.sandbox.containment import Containment
 
 TABLE_FILES = ("csv", "tsv", "parquet", "xlsx")
@@ -66,7 +66,7 @@ def export(
     def installed() -> Installed:
         from interpreter.export.script.program import installed_for
 
-        shared = _session_context(interpreter)
+        shared = _runtime_context(interpreter)
         return installed_for(_python(shared), shared.environment(), shared.containment)
 
     def write() -> Export | None:
@@ -123,7 +123,7 @@ def verify(interpreter: OpenInterpreter, exported: Export) -> Generator[Event, N
     assert program is not None
 
     def run() -> VerifyReport:
-        shared = _session_context(interpreter)
+        shared = _runtime_context(interpreter)
         environment = shared.python_environment()
         verification = Verification(
             program.text,
@@ -141,16 +141,16 @@ def verify(interpreter: OpenInterpreter, exported: Export) -> Generator[Event, N
         except OSError as error:
             raise ExportError(f"The program could not be verified: {error}") from error
 
-    where = place_of_run(_session_context(interpreter).containment)
+    where = place_of_run(_runtime_context(interpreter).containment)
     question = Question(Confirm(f"{VERIFY} {where}", "verify", details=exported))
     return (yield from perform(interpreter, Do("verify", run, "an export is being verified", question=question)))  # type: ignore[no-any-return]
 
 
-def _session_context(interpreter: OpenInterpreter) -> SessionContext:
+def _runtime_context(interpreter: OpenInterpreter) -> RuntimeContext:
     """The context of the session, with the sandbox that the settings ask for now."""
     interpreter.runtimes.apply_sandbox()
     return interpreter.runtimes.context
 
 
-def _python(shared: SessionContext) -> str:
+def _python(shared: RuntimeContext) -> str:
     return sys.executable if shared.python == "in-process" else shared.python_environment().python

@@ -18,7 +18,7 @@ from typing import Any
 
 from interpreter.computer_api.computer import CALL, Computer
 from interpreter.errors import ComputerError, SandboxUnavailableError
-from interpreter.runtimes.launch import SessionContext, Start, run_to_end
+from interpreter.runtimes.launch import RuntimeContext, Start, run_to_end
 
 WORK = "interpreter.computer_api.files.work"
 FOLDER = Path(__file__).parent / "files" / "work"
@@ -88,7 +88,7 @@ def read_bytes(computer: Computer, path: str) -> bytes:
     return base64.b64decode(do(computer, "texts", "content", path=path))
 
 
-def context_of(computer: Computer) -> SessionContext:
+def context_of(computer: Computer) -> RuntimeContext:
     """Return the context of the runtimes; for code that calls, with the sandbox that the code is in."""
     call = CALL.get()
     if call is None:
@@ -100,7 +100,7 @@ def context_of(computer: Computer) -> SessionContext:
 
 
 def _ask(
-    shared: SessionContext,
+    shared: RuntimeContext,
     python: list[str],
     module: str,
     function: str,

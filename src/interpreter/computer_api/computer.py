@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from interpreter.config.settings import InterpreterSettings
     from interpreter.questions import OnInput
     from interpreter.runtimes.calls import ComputerCall, Tools
-    from interpreter.runtimes.launch import Containment, SessionContext
+    from interpreter.runtimes.launch import Containment, RuntimeContext
     from interpreter.runtimes.live import Job
     from interpreter.runtimes.protocol import Frame
     from interpreter.runtimes.state import Completions, Mark, Restored, TableQuery, Value, Variable, Window
@@ -165,7 +165,7 @@ class Computer(ComputerSettings):
         return self.registry.find(name)
 
     @property
-    def context(self) -> SessionContext:
+    def context(self) -> RuntimeContext:
         """What the runtimes share: the working directory, exported variables, settings."""
         return self.runtimes.context
 

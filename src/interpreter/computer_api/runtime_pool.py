@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from interpreter.config.settings import InterpreterSettings
     from interpreter.runtimes import Registry
     from interpreter.runtimes.dry_run import DryRun, Overlay
-    from interpreter.runtimes.launch import Containment, SessionContext
+    from interpreter.runtimes.launch import Containment, RuntimeContext
     from interpreter.runtimes.live import Job, LiveLanguage
     from interpreter.runtimes.state import Completions, Mark, Restored, Saving, Variable
 
@@ -92,7 +92,7 @@ class RuntimePool:
         self._computer, self._actor = computer, actor
         self._lock = threading.RLock()
         self._running: dict[Language, BaseLanguage] = {}
-        self._context: SessionContext | None = None
+        self._context: RuntimeContext | None = None
         self._left_sandboxes: list[Containment] = []  # runtimes may still be inside
         self._dry_run: DryRun | None = None
         self.active: BaseLanguage | None = None  # it is running a block
@@ -113,13 +113,13 @@ class RuntimePool:
     # -- what the runtimes share -----------------------------------------------------------------------------------
 
     @property
-    def context(self) -> SessionContext:
+    def context(self) -> RuntimeContext:
         """The context that the runtimes share, with the present settings."""
-        from interpreter.runtimes.launch import SessionContext
+        from interpreter.runtimes.launch import RuntimeContext
 
         computer, settings = self._computer, self.settings
         if self._context is None:
-            self._context = SessionContext()
+            self._context = RuntimeContext()
             if settings is not None:
                 self._context.cwd = self._context.workspace = settings.workspace
         shared = self._context

@@ -22,7 +22,7 @@ from interpreter.errors import ComputerError
 from interpreter.host.files import confined
 from interpreter.host.processes import is_exposed
 from interpreter.questions import without_questions
-from interpreter.runtimes.launch import SessionContext
+from interpreter.runtimes.launch import RuntimeContext
 
 Names = list[str]
 Rows = list[dict[str, Any]]
@@ -374,7 +374,7 @@ def _wrapped(name: str, code: str, tree: ast.Module, docstring: str) -> str:
 # -- trying it out -----------------------------------------------------------------------------------------------------
 
 
-def failure(shared: SessionContext, *blocks: str) -> str | None:
+def failure(shared: RuntimeContext, *blocks: str) -> str | None:
     """Run the blocks in a fresh session, one after the other; return what went wrong, or None."""
     from interpreter.runtimes.python import Python
 

@@ -1,6 +1,6 @@
-"""A conversation written to a file: the forms there are, what each is made from, and how the file is written.
+"""Conversations written to files: which formats there are, what they are made from, and how files are written.
 
-To add a form, write a function `(ExportedConversation) -> Document` in a module of this package and give it a row in
+To add a format, write a function `(ExportedConversation) -> Document` in a module of this package and give it a row in
 EXPORTERS. Its command in the chat is a row in frontends/terminal/magics/__init__.py.
 """
 
@@ -27,45 +27,45 @@ if TYPE_CHECKING:
 
 NAME_LENGTH = 40
 TITLE_LENGTH = 80
-_TEXTS = ("text", "code", "arguments")  # of an entry, what can have secrets in it
+_TEXTS = ("text", "code", "arguments")  # the attributes of entries that can contain secrets
 _NOTE = re.compile(r"\[redacted: [^\]\n]{1,200}\]")
 
 
 @dataclass(frozen=True)
 class ExportedConversation:
-    """What an export is made from."""
+    """The input of an export."""
 
     entries: Sequence[Entry]
     title: str
     registry: Registry = BUILT_IN
     path: Path = Path("conversation")  # the file that it will be written to
     folder: str = "."  # the session's workspace
-    installed: Callable[[], Installed] | None = None  # asks the session's Python what it has; a program needs it
+    installed: Callable[[], Installed] | None = None  # lists the packages of the session's Python, for a program
     everything: bool = False  # for a program: keep all blocks that succeeded, not only those that the result needs
 
 
 @dataclass
 class ExportedProgram:
-    """The source, and how many of the conversation's blocks are in it."""
+    """A program's source, and how many of the conversation's blocks are in it."""
 
     text: str
     blocks: int
     kept: int
-    pictures: list[Message] = field(default_factory=list)  # what its blocks had drawn
+    pictures: list[Message] = field(default_factory=list)  # what its blocks drew in the session
 
 
 @dataclass
 class Document:
-    """The text of an export, and what belongs to it."""
+    """The text of an export, with its pictures and notes."""
 
     text: str
     pictures: dict[str, bytes] = field(default_factory=dict)  # files for the folder of pictures beside it
-    notes: list[str] = field(default_factory=list)  # what the reader should know about it, in sentences
+    notes: list[str] = field(default_factory=list)  # sentences for the user, such as what was left out
     program: ExportedProgram | None = None
 
 
 class Exporter(NamedTuple):
-    """One form: how its file names end, what the user calls it in a menu and in a sentence, and its function."""
+    """Describe a format: its file suffix, its name in menus and in sentences, and the function that makes it."""
 
     suffix: str
     label: str
@@ -88,14 +88,14 @@ EXPORTERS = {
 
 
 def title_of(entries: Sequence[Entry]) -> str:
-    """What the conversation is about: the first line that the user said."""
-    said = (entry.text for entry in entries if isinstance(entry, Said) and entry.role == "user")
-    line = next((line.strip() for text in said for line in text.splitlines() if line.strip()), "Conversation")
+    """Derive a title from the first line that the user wrote."""
+    user_texts = (entry.text for entry in entries if isinstance(entry, Said) and entry.role == "user")
+    line = next((line.strip() for text in user_texts for line in text.splitlines() if line.strip()), "Conversation")
     return line if len(line) <= TITLE_LENGTH else line[: TITLE_LENGTH - 1].rstrip() + "…"
 
 
 def file_name(title: str) -> str:
-    """A title as a name that every file system accepts."""
+    """Turn a title into a name that every file system accepts."""
     name = ""
     for word in re.findall(r"[^\W_]+", title.lower()):
         if name and len(name) + 1 + len(word) > NAME_LENGTH:
@@ -105,7 +105,7 @@ def file_name(title: str) -> str:
 
 
 def choose_path(asked: str, folder: str, title: str, suffix: str, force: bool = False) -> Path:
-    """Where to write; a generated name gets a number if it is taken, a given one is refused."""
+    """Choose the path to write to. A generated name gets a number if it is taken; a given one raises ExportError."""
     base = Path(folder)
     path = base / Path(asked).expanduser() if asked else base / (file_name(title) + suffix)
     if asked and (path.is_dir() or asked.endswith(("/", os.sep))):
@@ -125,12 +125,12 @@ def is_taken(path: Path) -> bool:
 
 
 def pictures_folder(path: Path) -> Path:
-    """The folder for images of a document that can't embed them."""
+    """Return the folder for images of a document that can't embed them."""
     return path.with_name(f"{path.stem}_files")
 
 
 def write(path: Path, text: str | bytes, force: bool = False, pictures: Mapping[str, bytes] | None = None) -> None:
-    """Write the document whole or not at all, and its pictures beside it; through no link that code can have made."""
+    """Write a document and its pictures, atomically and without following links that code could have made."""
     data = text.encode("utf-8", "replace") if isinstance(text, str) else text
     try:
         folder, name = confined(path)
@@ -159,7 +159,7 @@ def write(path: Path, text: str | bytes, force: bool = False, pictures: Mapping[
 
 
 def without_secrets(entries: Iterable[Entry], values: Mapping[str, str]) -> list[Entry]:
-    """The entries with a note in the place of each secret, in text, code and outputs."""
+    """Return copies of the entries in which a note replaces each secret, in text, code and outputs."""
 
     def clean(message: Message) -> Message:
         text = message.get("content")
@@ -169,7 +169,7 @@ def without_secrets(entries: Iterable[Entry], values: Mapping[str, str]) -> list
         copied["content"] = replace_secrets(text, values)[0]
         return copied
 
-    found: list[Entry] = []
+    cleaned: list[Entry] = []
     for entry in entries:
         changed: dict[str, Any] = {
             name: replace_secrets(getattr(entry, name), values)[0] for name in _TEXTS if hasattr(entry, name)
@@ -178,12 +178,12 @@ def without_secrets(entries: Iterable[Entry], values: Mapping[str, str]) -> list
             changed["outputs"] = tuple(map(clean, entry.outputs))
         elif isinstance(entry, Shown):
             changed["message"] = clean(entry.message)
-        found.append(replace(entry, **changed))
-    return found
+        cleaned.append(replace(entry, **changed))
+    return cleaned
 
 
 def texts_of(entries: Iterable[Entry]) -> str:
-    """All that the entries say, run and put out, in one text."""
+    """Join everything in the entries (messages, code, arguments, outputs) into one text."""
     texts: list[str] = []
     for entry in entries:
         texts += [getattr(entry, name) for name in _TEXTS if hasattr(entry, name)]
@@ -194,7 +194,7 @@ def texts_of(entries: Iterable[Entry]) -> str:
 
 
 def secrets_notice(text: str) -> list[str]:
-    """What the user should know about secrets that were left out of a text."""
+    """Count the secrets that were left out of a text, in a sentence for the user; empty if there were none."""
     count = len(_NOTE.findall(text))
     if not count:
         return []

@@ -1,7 +1,7 @@
 """The conversation as a document: Markdown with its pictures in files beside it, or one HTML page.
 
-The page has code in colours and figures inside, and loads nothing from anywhere. What code displayed as HTML is in
-frames that cannot reach the page; everything else is escaped.
+The page has highlighted code and embedded figures, and loads nothing from the network. What code displayed as HTML is
+in frames that cannot reach the page; everything else is escaped.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _SHAPE = re.compile(r"\[?\d+ rows [x×] \d+ columns\]?")
 
 @dataclass(frozen=True)
 class PlainText:
-    """What was printed, or the text form of a display of this MIME type."""
+    """Printed output, or the text form of a display with this MIME type."""
 
     text: str
     mime: str = ""
@@ -50,7 +50,7 @@ class ImageFile:
 
     @property
     def data(self) -> str:
-        """SVG as its source, others in base64."""
+        """Return the source of an SVG, and base64 for other formats."""
         return self.content.decode("utf-8", "replace") if self.mime == SVG else base64.b64encode(self.content).decode()
 
 
@@ -65,15 +65,18 @@ Output = PlainText | ImageFile | Page
 
 
 def outputs_of(messages: Sequence[Message], richest: bool = True) -> list[Output]:
-    """All outputs in order; unless told otherwise, without the text form that stood before a richer one."""
-    found: list[Output] = []
+    """List all outputs in order.
+
+    By default, the printed text form of a table or picture is dropped if the display itself follows.
+    """
+    outputs: list[Output] = []
     for message in messages:
         for output in _read(message):
-            before = found[-1] if found else None
+            before = outputs[-1] if outputs else None
             if richest and not isinstance(output, PlainText) and isinstance(before, PlainText) and not before.mime:
-                found[-1:] = _shortened(before, output)
-            found.append(output)
-    return found
+                outputs[-1:] = _shortened(before, output)
+            outputs.append(output)
+    return outputs
 
 
 def _read(message: Message) -> Iterator[Output]:
@@ -92,7 +95,7 @@ def _read(message: Message) -> Iterator[Output]:
 
 
 def picture(message: Message) -> ImageFile | None:
-    """The image of a message; None if there is none, it is only described, or cannot be read."""
+    """Read the image of a message. None if there is none, if it is only described, or if it cannot be read."""
     content, form = str(message.get("content", "")), message.get("format", "")
     if message.get("type") != "image":
         return None
@@ -106,17 +109,17 @@ def picture(message: Message) -> ImageFile | None:
 
 
 def _shortened(printed: PlainText, richer: Output) -> list[Output]:
-    """What was printed, without the text form of the display that follows."""
+    """Drop the text form of the display that follows from what was printed."""
     lines = printed.text.rstrip("\n").split("\n")
     if _OBJECT.fullmatch(lines[-1].strip()):
         lines = lines[:-1]
     elif isinstance(richer, Page):
-        # The last lines go if they say exactly the words of the table.
-        words = _SHAPE.sub("", unescape(re.sub(r"<[^>]*>", " ", _STYLE.sub(" ", richer.html)))).split()
-        kept, said = list(lines), list[str]()
-        while kept and len(said) < len(words):
-            said = _SHAPE.sub("", kept.pop()).split() + said
-        lines = kept if words and said == words else lines
+        # The last lines go if they contain exactly the text of the table.
+        table_tokens = _SHAPE.sub("", unescape(re.sub(r"<[^>]*>", " ", _STYLE.sub(" ", richer.html)))).split()
+        kept, last_tokens = list(lines), list[str]()
+        while kept and len(last_tokens) < len(table_tokens):
+            last_tokens = _SHAPE.sub("", kept.pop()).split() + last_tokens
+        lines = kept if table_tokens and last_tokens == table_tokens else lines
     rest = "\n".join(lines)
     return [PlainText(rest + "\n")] if rest.strip() else []
 
@@ -134,7 +137,7 @@ _EXTENSIONS = {"image/jpeg": ".jpg", "image/svg+xml": ".svg", "image/gif": ".gif
 
 
 def markdown(conversation: ExportedConversation) -> Document:
-    """The document, with its pictures for the folder beside it."""
+    """Write the conversation as Markdown; its pictures go to the folder beside it."""
     folder = pictures_folder(conversation.path).name
     writing = _MarkdownWriter(folder)
     writing.add(f"# {conversation.title}")
@@ -163,7 +166,7 @@ def markdown(conversation: ExportedConversation) -> Document:
 
 
 class _MarkdownWriter:
-    """The parts of the text so far, and the pictures that it refers to by name in one folder."""
+    """Collects the parts of the text, and the pictures that they refer to by name in one folder."""
 
     def __init__(self, folder: str) -> None:
         self.parts: list[str] = []
@@ -196,7 +199,7 @@ class _MarkdownWriter:
 
 
 def why_not(block: RecordedBlock) -> str:
-    """Why the block did not run to its end; empty if it did."""
+    """Say why the block did not run to its end; empty if it did."""
     if not block.ran:
         return _DECIDED.get(block.decision, "This block was not run")
     if block.ended in _ENDED:
@@ -205,7 +208,7 @@ def why_not(block: RecordedBlock) -> str:
 
 
 def fenced(text: str, language: str) -> str:
-    """A fenced block, even if the text itself has fences."""
+    """Fence a text with more backticks than any run inside it."""
     longest = max((len(run) for run in re.findall(r"`{3,}", text)), default=2)
     fence = "`" * (longest + 1)
     return f"{fence}{language}\n{text.rstrip()}\n{fence}"
@@ -235,7 +238,7 @@ def page(conversation: ExportedConversation) -> Document:
 
 
 class Renderer:
-    """Markdown and code as HTML: raw HTML is escaped, pictures from elsewhere become links, code has classes."""
+    """Renders Markdown and code as HTML: raw HTML is escaped, remote pictures become links, code gets classes."""
 
     def __init__(self, registry: Registry) -> None:
         from markdown_it import MarkdownIt
@@ -293,11 +296,11 @@ class _PageWriter:
                     return self._figure(image)
                 return f'<section class="you">{escape(str(message.get("content", "")))}</section>'
             case RecordedBlock():
-                told = f'<span class="bad">{escape(reason)}</span>' if (reason := why_not(entry)) else ""
+                reason_tag = f'<span class="bad">{escape(reason)}</span>' if (reason := why_not(entry)) else ""
                 language = self._registry.describe(entry.language)
                 code = self._renderer.code(entry.code, entry.language)
                 return (
-                    f'<section class="block"><header><span>{escape(language.name.lower())}</span>{told}</header>'
+                    f'<section class="block"><header><span>{escape(language.name.lower())}</span>{reason_tag}</header>'
                     f'<pre class="code"><code>{code}</code></pre>'
                     f"{self._outputs(entry) if entry.ran else ''}</section>"
                 )
@@ -326,7 +329,7 @@ class _PageWriter:
 
 
 def _frame(html: str) -> str:
-    """A page within the page: it may run its own scripts, but reach neither this page nor the network."""
+    """Embed HTML in a sandboxed frame: it may run its own scripts, but cannot reach the page or the network."""
     rows = len(re.findall(r"<tr\b", html, re.IGNORECASE))
     lively = re.search(r"<(?:script|svg|canvas|img|iframe)\b", html, re.IGNORECASE)
     height = _MAX_HEIGHT if lively else min(max(rows * _ROW_HEIGHT + 40, _MIN_HEIGHT), _MAX_HEIGHT)
@@ -336,14 +339,14 @@ def _frame(html: str) -> str:
 
 def _image(self: Any, tokens: Sequence[Any], index: int, options: Any, env: Any) -> str:
     token = tokens[index]
-    source, words = str(token.attrGet("src") or ""), escape(token.content or "image")
+    source, alternative = str(token.attrGet("src") or ""), escape(token.content or "image")
     if source.startswith("data:image/"):
-        return f'<img src="{escape(source)}" alt="{words}">'
-    return f'<a href="{escape(source)}">{words}</a>'
+        return f'<img src="{escape(source)}" alt="{alternative}">'
+    return f'<a href="{escape(source)}">{alternative}</a>'
 
 
 def _align_by_class(state: Any) -> None:
-    """The alignment of a column as a class: a page with a strict policy has no inline styles."""
+    """Turn column alignment into a class, because a page with a strict content policy can't have inline styles."""
     for token in state.tokens:
         if token.type in ("th_open", "td_open") and (style := token.attrs.pop("style", "")):
             token.attrSet("class", str(style).rpartition(":")[2])

@@ -28,7 +28,7 @@ from interpreter.runtimes import BaseLanguage, Registry, resolve
 from interpreter.session.journal.reader import Entry, RecordedBlock, RecordedToolCall, Said, Shown
 
 Cell = dict[str, Any]
-# At the beginning of a command: what lasts beyond it.
+# A command that begins like this changes its shell, so later blocks may depend on it.
 _LASTING = re.compile(
     r"(?:^|[;&|({]|\b(?:then|do|else)\b)\s*"
     r"(?:(?:cd|pushd|popd|export|unset|source|\.|alias|set|shopt|umask)(?=\s|$|;)|[A-Za-z_]\w*=\S*\s*(?:$|;|&&)"
@@ -38,7 +38,7 @@ _LASTING = re.compile(
 
 
 class Setup(NamedTuple):
-    """What keeps the state of a language from cell to cell: code that runs first, and the magic for its blocks then."""
+    """Keeps the state of a language between cells: code that runs first, and the magic that its blocks then use."""
 
     note: str
     code: str
@@ -46,7 +46,7 @@ class Setup(NamedTuple):
 
 
 def notebook(conversation: ExportedConversation) -> Document:
-    """The notebook's JSON (nbformat 4.5)."""
+    """Write the conversation as notebook JSON (nbformat 4.5)."""
     writing = _NotebookWriter(conversation.entries, conversation.registry)
     cells = [_markdown(f"# {conversation.title}"), *writing.cells()]
     for number, cell in enumerate(cells):
@@ -65,7 +65,7 @@ def notebook(conversation: ExportedConversation) -> Document:
 
 
 class _NotebookWriter:
-    """The cells of one notebook; blocks of other languages than the notebook's own may depend on those before them."""
+    """Turns entries into cells. Cells of languages other than Python may depend on earlier ones."""
 
     def __init__(self, entries: Sequence[Entry], registry: Registry) -> None:
         self._entries, self._registry = entries, registry
@@ -94,7 +94,7 @@ class _NotebookWriter:
                     yield _shown(entry.message)
                 case RecordedBlock() if self._is_cell(entry):
                     yield self._code(entry)
-                case RecordedBlock():  # it did not run, or would not end well if it ran again
+                case RecordedBlock():  # it did not run, or running it again would not end well
                     language = self._registry.canonical(entry.language)
                     reason = why_not(entry) or f"A notebook can't run {language}"
                     note = f"*{reason}, so it is included as text, not as a cell.*"
@@ -117,7 +117,7 @@ class _NotebookWriter:
         if language.name in self._setups:
             source = f"{self._setups[language.name].magic}\n{source}"
         elif language.cell_magic:
-            alone = language.cell_setup is not None  # it looked at all blocks, and none needs another
+            alone = language.cell_setup is not None  # it has seen all blocks, and none depends on another
             source = f"{language.cell_magic}\n{source if alone else self._with_earlier(block, language)}"
         cell = _code_cell(source, [_output(output) for output in outputs_of(block.outputs)], self._count)
         if not block.succeeded:
@@ -125,13 +125,13 @@ class _NotebookWriter:
         return cell
 
     def _with_earlier(self, block: RecordedBlock, language: type[BaseLanguage]) -> str:
-        """Such cells have a process each, so one that uses earlier names begins with the code that made them."""
+        """Put the earlier code that a block needs in front of it, because each such cell runs in its own process."""
         needed: list[str] = []
         wanted = block.code
         cells = self._earlier.setdefault(language.name, [])
         for earlier in reversed(cells):
             defined = re.finditer(language.definitions or r"(?!)", earlier, re.MULTILINE)
-            names = [found[found.lastindex or 0] for found in defined]
+            names = [definition[definition.lastindex or 0] for definition in defined]
             if any(re.search(rf"(?<![\w$.]){re.escape(name)}(?![\w$])", wanted) for name in names):
                 needed.insert(0, earlier)
                 wanted += earlier
@@ -140,7 +140,7 @@ class _NotebookWriter:
         if not needed:
             return block.code
         above, here = (
-            f"{language.comment} {words}" for words in ("From earlier blocks that this one needs:", "This block:")
+            f"{language.comment} {label}" for label in ("From earlier blocks that this one needs:", "This block:")
         )
         return "\n".join([above, *needed, here, block.code])
 
@@ -197,12 +197,12 @@ def _output(output: Output) -> dict[str, Any]:
 
 
 def leaves_state(commands: str) -> bool:
-    """Whether the block changes its shell: folder, variables, functions, options."""
+    """Check whether a block changes its shell: folder, variables, functions or options."""
     return bool(_LASTING.search(commands))
 
 
 def notebook_setup(blocks: Sequence[str]) -> Setup | None:
-    """What a notebook needs so that its shell cells share one shell; None if no block leaves anything behind."""
+    """Return the code and magic that let shell cells share one shell; None if no block changes its shell."""
     if not any(map(leaves_state, blocks)):
         return None
     register = 'get_ipython().register_magic_function(lambda line, cell: shell(cell), "cell", "shell")'
@@ -214,6 +214,6 @@ def notebook_setup(blocks: Sequence[str]) -> Setup | None:
 
 
 def shell_function(name: str = "shell") -> str:
-    """The source of a Python function that keeps folder and variables from one shell block to the next."""
+    """Return the source of a Python function that keeps folder and variables from one shell block to the next."""
     source = (Path(__file__).parent / "templates" / "shell_function.txt").read_text(encoding="utf-8")
     return source.replace("def shell(", f"def {name}(", 1)

@@ -1,4 +1,4 @@
-"""The browsers that are installed on this machine."""
+"""Find the browsers that are installed on this machine."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ WINDOWS = (
 
 
 def installed_browsers(*others: str) -> list[str]:
-    """The installed browsers that are based on Chromium, and those of `others` that exist."""
+    """Return the paths of installed Chromium-based browsers, and those of `others` that exist."""
     places = [path for path in map(which, NAMES) if path]
-    if sys.platform == "darwin":  # which does not put browsers on the path
+    if sys.platform == "darwin":  # macOS doesn't put browsers on the PATH
         places += [*MAC, *(os.path.expanduser(f"~{path}") for path in MAC)]
     if sys.platform == "win32":
         roots = [os.environ.get(name) for name in ("PROGRAMFILES", "PROGRAMFILES(X86)", "LOCALAPPDATA")]

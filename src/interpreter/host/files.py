@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
 # Whether this system can confine file work to a folder. On Windows it cannot: there, links are checked just before.
 CONFINED = os.open in os.supports_dir_fd
-BINARY = getattr(os, "O_BINARY", 0)  # for `os.open`, which on Windows would write other line endings without it
+BINARY = getattr(os, "O_BINARY", 0)  # without it, `os.open` on Windows changes line endings
 _NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 _FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | _NO_FOLLOW
 _ITSELF = getattr(os, "O_PATH", 0) | _NO_FOLLOW
-_PLACE = getattr(os, "O_PATH", 0) | _FOLDER  # a folder to name things in, which need not be readable
+_PLACE = getattr(os, "O_PATH", 0) | _FOLDER  # a folder that names are resolved in; it needs no read permission
 _FILE = getattr(os, "O_NONBLOCK", 0) | BINARY | _NO_FOLLOW  # a pipe must not block us
 Result = TypeVar("Result")
 _MODES = {
@@ -66,7 +66,7 @@ class Folder(AbstractContextManager["Folder"]):
         return self._fd
 
     def close(self) -> None:
-        """Close it; another time does nothing."""
+        """Close the folder; calling this twice is harmless."""
         fd, self._fd = self._fd, None
         if fd is not None:
             os.close(fd)
@@ -94,24 +94,27 @@ class Folder(AbstractContextManager["Folder"]):
             raise
 
     def read_bytes(self, name: str, limit: int = -1) -> bytes:
-        """The content of a file, or at most `limit` bytes of it."""
+        """Read a file, or at most its first `limit` bytes."""
         with self.open(name) as file:
             return file.read(limit)
 
     def write_bytes(self, name: str, data: bytes, permissions: int | None = None) -> None:
-        """Replace a file as a whole, or make it; an existing one keeps its permissions. A link is replaced itself."""
+        """Create or replace a file atomically.
+
+        An existing file keeps its permissions; a link is replaced, not its target.
+        """
         head = name.rpartition("/")[0]
         temporary = f"{head}/.{os.urandom(8).hex()}" if head else f".{os.urandom(8).hex()}"
         try:
-            found = self.stat(name).st_mode
-            known = stat.S_IMODE(found) if permissions is None and stat.S_ISREG(found) else permissions
+            old_mode = self.stat(name).st_mode
+            mode = stat.S_IMODE(old_mode) if permissions is None and stat.S_ISREG(old_mode) else permissions
         except FileNotFoundError:
-            known = permissions
+            mode = permissions
         try:
             with self.open(temporary, "xb", permissions or 0o666) as file:
                 file.write(data)
-            if known is not None:
-                self.chmod(temporary, known)
+            if mode is not None:
+                self.chmod(temporary, mode)
             self.replace(temporary, name)
         except BaseException:
             self.unlink(temporary, missing_ok=True)
@@ -120,13 +123,13 @@ class Folder(AbstractContextManager["Folder"]):
     # -- looking -------------------------------------------------------------------------------------------------
 
     def stat(self, name: str = "") -> os.stat_result:
-        """What is at a name; of a link, the link itself."""
+        """Return the stat result of a name; a link is not followed."""
         if not name and self._fd is not None:
             return os.fstat(self._fd)
         return self._call(os.stat, name, follow_symlinks=False)
 
     def exists(self, name: str) -> bool:
-        """Whether something exists that can be reached without a link."""
+        """Check whether a name exists and can be reached without following a link."""
         try:
             self.stat(name)
         except OSError:
@@ -134,7 +137,7 @@ class Folder(AbstractContextManager["Folder"]):
         return True
 
     def is_dir(self, name: str = "") -> bool:
-        """Whether it is a folder that can be reached without a link."""
+        """Check whether a name is a folder that can be reached without following a link."""
         try:
             return stat.S_ISDIR(self.stat(name).st_mode)
         except OSError:
@@ -149,7 +152,10 @@ class Folder(AbstractContextManager["Folder"]):
 
     @contextmanager
     def opened(self, name: str = "") -> Iterator[Any]:
-        """A folder below this one, open as long as the block runs: a descriptor, or its path where there are none."""
+        """Open a folder below this one for the length of the block.
+
+        Yields a descriptor, or a path on systems without them.
+        """
         if not CONFINED:
             yield self._checked(name)
         else:
@@ -225,7 +231,7 @@ class Folder(AbstractContextManager["Folder"]):
 
     @contextmanager
     def _at(self, name: str) -> Iterator[tuple[str, int | None]]:
-        """The last part of a name, and the open folder that it is in."""
+        """Split off the last part of a name, and open the folder that it is in."""
         head, _, last = name.rpartition("/")
         if not CONFINED:
             yield os.path.join(self._checked(head), last), None
@@ -241,7 +247,7 @@ class Folder(AbstractContextManager["Folder"]):
                 os.close(place)
 
     def _call(self, call: Callable[..., Result], name: str, *more: int, **options: Any) -> Result:
-        """Make a system call for a name, in the open folder that it is in."""
+        """Make a system call on a name, relative to the open folder that it is in."""
         with self._at(name) as (last, place):
             return call(last, *more, dir_fd=place, **options)
 
@@ -250,7 +256,10 @@ class Folder(AbstractContextManager["Folder"]):
             call(old, new, src_dir_fd=old_place, dst_dir_fd=new_place, **more)
 
     def _checked(self, name: str) -> str:
-        """The full path of a folder, for systems without descriptors."""
+        """Return the full path of a folder, on systems without descriptors.
+
+        Raises OSError if there is a link on the way.
+        """
         full = os.path.join(os.path.realpath(self.path), *name.split("/"))
         if os.path.realpath(full) != os.path.normpath(full):
             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), name)
@@ -258,9 +267,10 @@ class Folder(AbstractContextManager["Folder"]):
 
 
 def beneath(root: str | os.PathLike[str], path: str | os.PathLike[str]) -> tuple[Folder, str]:
-    """A folder and the name of a path in it, links resolved. OSError (EXDEV) if the path leads out of the folder.
+    """Open a folder and return it with the name of a path in it, links resolved.
 
-    A link that appears after this raises OSError when the name is used.
+    Raises OSError (EXDEV) if the path leads out of the folder. A link that appears later raises OSError when the name
+    is used.
     """
     base, full = os.path.realpath(root), os.path.realpath(os.path.join(root, path))
     name = os.path.relpath(full, base)
@@ -270,10 +280,10 @@ def beneath(root: str | os.PathLike[str], path: str | os.PathLike[str]) -> tuple
 
 
 def confined(path: str | os.PathLike[str]) -> tuple[Folder, str]:
-    """A folder and the name of a path in it, which need not exist.
+    """Open the folder to resolve a path from, and return it with the path's name in it, which need not exist.
 
-    If sandboxed code can write to a folder on the way, it is that folder: links before it are the user's own and
-    followed, links below it are not. Elsewhere all links are followed.
+    If sandboxed code can write to a folder on the way, that folder is opened: links before it are the user's own and
+    are followed, links below it are not. Elsewhere all links are followed.
     """
     if place := exposed_place(os.fspath(path)):
         return Folder(place[0]), place[1]
@@ -285,21 +295,21 @@ def confined(path: str | os.PathLike[str]) -> tuple[Folder, str]:
 
 
 def read_bytes(path: str | os.PathLike[str], limit: int = -1) -> bytes:
-    """The content of a regular file, without following a link that code could have made."""
+    """Read a regular file without following a link that code could have made."""
     folder, name = confined(path)
     with folder:
         return folder.read_bytes(name, limit)
 
 
 def write_bytes(path: str | os.PathLike[str], data: bytes, permissions: int | None = None) -> None:
-    """Replace a file as a whole, without following a link that code could have made."""
+    """Replace a file atomically, without following a link that code could have made."""
     folder, name = confined(path)
     with folder:
         folder.write_bytes(name, data, permissions)
 
 
 def remove(path: str | os.PathLike[str]) -> None:
-    """Delete a folder with everything in it that can be deleted, at any depth and with any file modes."""
+    """Delete a folder with everything in it that can be deleted, at any depth and with any permissions."""
     import shutil
 
     with suppress(OSError, RecursionError):
@@ -317,7 +327,7 @@ def remove(path: str | os.PathLike[str]) -> None:
                             folder.unlink(inside)
                             continue
                         folder.chmod(inside, 0o700)
-                        moved = f"{name}/.{os.urandom(8).hex()}"  # to the top: there its path is not too long
+                        moved = f"{name}/.{os.urandom(8).hex()}"  # moved to the top, where its path is not too long
                         folder.replace(inside, moved)
                         pending.append(moved)
         for place in reversed(pending):
@@ -327,22 +337,22 @@ def remove(path: str | os.PathLike[str]) -> None:
 
 # -- locks -------------------------------------------------------------------------------------------------------
 
-_LOCKED_BYTE = 2**31 - 2  # on Windows, where no other program can read a byte that is locked: behind the content
+_LOCKED_BYTE = 2**31 - 2  # on Windows a locked byte is unreadable, so lock one beyond the content
 
 
 def left_behind(folder: Path, prefix: str) -> Iterator[Path]:
-    """What is named by the prefix and the number of a process that has ended."""
+    """Yield the paths named `prefix` plus the id of a process that has ended."""
     for path in folder.glob(f"{prefix}*"):
         try:
             os.kill(int(path.name.removeprefix(prefix).partition("-")[0]), 0)
         except ProcessLookupError:
             yield path
         except (ValueError, OverflowError, OSError):
-            continue  # it has another name, or another user's process lives
+            continue  # not named like this, or another user's process is alive
 
 
 def lock(descriptor: int, *, wait: bool = False, shared: bool = False) -> None:
-    """Lock an open file until it is closed; BlockingIOError if another program has it. On Windows never shared."""
+    """Lock an open file until it is closed. BlockingIOError if it is locked already. On Windows never shared."""
     if sys.platform == "win32":
         import msvcrt
 
@@ -361,7 +371,7 @@ def lock(descriptor: int, *, wait: bool = False, shared: bool = False) -> None:
 
 
 def write_all(descriptor: int, data: bytes) -> None:
-    """Write all of it: one system call may write less."""
+    """Write all the data, even if a single system call writes less."""
     view = memoryview(data)
     while view:
         view = view[os.write(descriptor, view) :]
@@ -394,7 +404,10 @@ def _resolve(folder: int, name: str, flags: int) -> int:
 
 @cache
 def _openat2() -> Callable[[int, bytes, int], int] | None:
-    """Linux: the system call that resolves all parts of a name at once, without links; a negative error number."""
+    """Return a wrapper of Linux's openat2, which resolves a whole name without following links; None on other systems.
+
+    The wrapper returns a descriptor, or a negative error number.
+    """
     if sys.platform != "linux":
         return None
     import ctypes
@@ -402,10 +415,10 @@ def _openat2() -> Callable[[int, bytes, int], int] | None:
     number, size = 437, 24
     resolve = 0x02 | 0x04 | 0x08  # no magic links, no links, beneath
     syscall = ctypes.CDLL(None, use_errno=True).syscall
-    syscall.restype, how = ctypes.c_long, ctypes.c_uint64 * 3
+    syscall.restype, open_how = ctypes.c_long, ctypes.c_uint64 * 3
 
     def openat2(folder: int, name: bytes, flags: int) -> int:
-        wanted = how(flags, 0, resolve)
+        wanted = open_how(flags, 0, resolve)
         opened: int = syscall(number, ctypes.c_long(folder), name, ctypes.byref(wanted), ctypes.c_size_t(size))
         return opened if opened >= 0 else -ctypes.get_errno()
 

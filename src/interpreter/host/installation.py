@@ -25,16 +25,18 @@ _OF_EXTRA = re.compile(r"(?P<requirement>.+?)\s*;\s*(?:\((?P<marker>.+)\) and )?
 
 
 def extras() -> dict[str, list[str]]:
-    """The requirements of each extra that a user may add; empty where the package itself is not installed."""
-    found: dict[str, list[str]] = {}
+    """List the requirements of each extra that users can add; empty if the package itself is not installed."""
+    requirements: dict[str, list[str]] = {}
     for line in _metadata()[0]:
         if (row := _OF_EXTRA.fullmatch(line)) and row["extra"] not in ("dev", "docs"):
-            found.setdefault(row["extra"], []).append("; ".join(filter(None, (row["requirement"], row["marker"]))))
-    return found
+            requirements.setdefault(row["extra"], []).append(
+                "; ".join(filter(None, (row["requirement"], row["marker"])))
+            )
+    return requirements
 
 
 def install_command(extra: str) -> list[str]:
-    """The command that adds an extra to this installation; UsageError for an unknown one."""
+    """Return the command that adds an extra to this installation. Raises UsageError for an unknown extra."""
     known = extras()
     if known and extra not in known:
         raise UsageError(
@@ -47,33 +49,33 @@ def install_command(extra: str) -> list[str]:
     if Path(sys.prefix, "pipx_metadata.json").is_file():
         return ["pipx", "inject", _PACKAGE, *known.get(extra, ())]
     if (receipt := Path(sys.prefix, "uv-receipt.toml")).is_file():
-        # It replaces what was installed: the extras and packages that are there stay.
+        # uv replaces the whole tool, so name the extras and packages that it already has.
         tools = {row["name"]: row for row in tomllib.loads(receipt.read_text("utf-8"))["tool"]["requirements"]}
         wanted = f"[{','.join(sorted({extra, *tools.pop(_PACKAGE).get('extras', ())}))}]"
         source = f" @ {url}" if url else f"=={__version__}"
         ours = ["-e", folder + wanted] if folder else [_PACKAGE + wanted + source]
-        return ["uv", "tool", "install", *ours, *(word for name in tools for word in ("--with", name))]
+        return ["uv", "tool", "install", *ours, *(part for name in tools for part in ("--with", name))]
     return pip_command(*(["-e", f"{folder}[{extra}]"] if folder else [f"{_PACKAGE}[{extra}]=={__version__}"]))
 
 
 def install_hint(extra: str) -> str:
-    """The same as a line for the user's shell; in the folder of a checkout, with paths from there."""
-    words, here = install_command(extra), os.getcwd()
+    """Return `install_command` as a line for the user's shell; in the folder of a checkout, with relative paths."""
+    argv, here = install_command(extra), os.getcwd()
     if _source()[1] == here:
-        words = [f".{word.removeprefix(here)}" if word.startswith(f"{here}[") else word for word in words]
-        words = [word.removeprefix(here + os.sep) for word in words]
-    return shlex.join(words)
+        argv = [f".{part.removeprefix(here)}" if part.startswith(f"{here}[") else part for part in argv]
+        argv = [part.removeprefix(here + os.sep) for part in argv]
+    return shlex.join(argv)
 
 
 def pip_command(*arguments: str) -> list[str]:
-    """A command that installs packages into our own Python, with pip, or with uv where there is no pip."""
+    """Return a command that installs packages into our own Python: with pip, or with uv if there is no pip."""
     if find_spec("pip") is None and (uv := processes.which("uv")):
         return [uv, "pip", "install", "--python", sys.executable, *arguments]
     return [sys.executable, "-m", "pip", "install", *arguments]
 
 
 def _source() -> tuple[str, str]:
-    """The address that the package was installed from, and its folder if it is an editable checkout; else empty."""
+    """Return the URL that the package was installed from, and its folder if it is an editable checkout; "" if none."""
     from urllib.request import url2pathname
 
     source = _metadata()[1]
@@ -83,7 +85,7 @@ def _source() -> tuple[str, str]:
 
 
 def _metadata() -> tuple[list[str], dict[str, Any]]:
-    """What this installation requires, and its source; empty where the package is not installed."""
+    """Return the package's declared requirements and its install source; empty if the package is not installed."""
     from importlib.metadata import distribution
 
     with suppress(ImportError):

@@ -2,7 +2,7 @@
 
 Code in a session can write files, export variables and change its folder. None of that reaches a program started here.
 It gets the environment that we were started with, without the variables that make loaders, interpreters and tools run
-something else. It starts in the root folder, and is looked up outside the folders that sandboxed code can write to. Git
+other code. It starts in the root folder, and is looked up outside the folders that sandboxed code can write to. Git
 finds no repository: what a repository configures (filters, an fsmonitor, submodules) cannot be disabled reliably.
 
 An error is always an OSError: `FileNotFoundError` if there is no such program, `TimeoutError` if it takes too long.
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     Stream = int | IO[bytes] | None
 
-PIPE, STDOUT = -1, -2  # as in subprocess; the module is imported when it is needed
+PIPE, STDOUT = -1, -2  # the values of subprocess, which is only imported when needed
 TIMEOUT = 60.0
 MAX_OUTPUT_BYTES = 50_000_000
 _NEUTRAL_FOLDER = os.path.abspath(os.sep)
@@ -50,7 +50,7 @@ class Completed(NamedTuple):
 
     @property
     def complaint(self) -> str:
-        """The last line of its standard error."""
+        """Return the last line that the program wrote to standard error, or its exit code if there is none."""
         lines = self.stderr.decode("utf-8", "replace").strip().splitlines()
         return lines[-1].strip() if lines else f"it exited with code {self.returncode}"
 
@@ -72,7 +72,7 @@ def run(
 
 @contextmanager
 def as_file(content: bytes) -> Iterator[IO[bytes]]:
-    """An open file with this content, for a program to read: unlike a pipe, it needs no writer."""
+    """Yield an open file with this content, for a program to read; unlike a pipe, it needs no writer."""
     import tempfile
 
     with tempfile.TemporaryFile() as file:
@@ -82,9 +82,9 @@ def as_file(content: bytes) -> Iterator[IO[bytes]]:
 
 
 def collect(process: Popen[bytes], timeout: float = TIMEOUT, most: int = MAX_OUTPUT_BYTES) -> Completed:
-    """Wait for a program and read its pipes. It is killed if it takes too long or writes too much.
+    """Wait for a program and read its pipes.
 
-    What it started ends with it.
+    Kills it if it takes too long or writes too much, and always kills what it started.
     """
     import threading
     from subprocess import TimeoutExpired
@@ -143,7 +143,7 @@ def start(
         [program, *argv[1:]],
         env={**os.environ, **(env or {})} if interactive else environment(env),
         cwd=cwd or (None if interactive else _NEUTRAL_FOLDER),
-        start_new_session=not interactive,  # Ctrl-C is for us, and what it starts ends with it
+        start_new_session=not interactive,  # so that Ctrl-C reaches only us, and the whole group can be killed
         stdin=silent if stdin is None else stdin,
         stdout=silent if stdout is None else stdout,
         stderr=silent if stderr is None else stderr,
@@ -152,7 +152,7 @@ def start(
 
 
 def run_in_terminal(argv: list[str], read: Callable[[int], bytes]) -> int:
-    """Run one of the user's own programs in a terminal inside ours, in the user's environment; its exit code.
+    """Run one of the user's programs in a terminal inside ours, in the user's environment. Returns its exit code.
 
     `read` is called with the descriptor of that terminal when there is output.
     """
@@ -162,7 +162,7 @@ def run_in_terminal(argv: list[str], read: Callable[[int], bytes]) -> int:
 
 
 def wait(process: Popen[bytes], seconds: float) -> int | None:
-    """The exit code of a program; None if it runs longer, which is fine for one that shows something."""
+    """Wait for a program and return its exit code, or None if it still runs, which is fine for a viewer."""
     from subprocess import TimeoutExpired
 
     try:
@@ -172,7 +172,7 @@ def wait(process: Popen[bytes], seconds: float) -> int | None:
 
 
 def kill(process: Popen[bytes]) -> None:
-    """End a program and what it started; nothing if its end is known already."""
+    """Kill a program and what it started, unless it has already been waited for."""
     if process.returncode is None:
         _kill_group(process)
 
@@ -180,33 +180,33 @@ def kill(process: Popen[bytes]) -> None:
 def _kill_group(process: Popen[bytes]) -> None:
     try:
         os.killpg(process.pid, 9)
-    except (AttributeError, ProcessLookupError, PermissionError):  # an interactive one is not the first of a group
+    except (AttributeError, ProcessLookupError, PermissionError):  # an interactive one has no own group
         process.kill()
 
 
 def python(*arguments: str, packages: bool = False) -> list[str]:
-    """A command line for our own Python, which imports nothing from outside its library, or also our `packages`."""
+    """Build a command line for our own Python that imports only the standard library, or also our `packages`."""
     if not packages:
         return [sys.executable, "-I", "-S", *arguments]
     import site
 
-    is_for_user = __file__.startswith(site.getuserbase() + os.sep)  # otherwise code may have put packages there
+    is_for_user = __file__.startswith(site.getuserbase() + os.sep)  # else code may have put packages there
     return [sys.executable, "-E", "-P", *(() if is_for_user else ("-s",)), *arguments]
 
 
 def which(program: str) -> str | None:
-    """Where a program is. One that sandboxed code could have written does not count."""
+    """Find a program on the PATH, skipping any that sandboxed code could have written."""
     import shutil
 
     for folder in [""] if os.path.dirname(program) else _search_path(os.environ.get("PATH", os.defpath)):
-        found = shutil.which(program, path=folder)
-        if found and os.path.isabs(found) and not is_exposed(found):
-            return found
+        path = shutil.which(program, path=folder)
+        if path and os.path.isabs(path) and not is_exposed(path):
+            return path
     return None
 
 
 def environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The environment for our own programs: the one we started with, without variables that change which code runs."""
+    """Return the environment for our own programs: ours, without variables that change which code runs."""
     kept = {
         name: value
         for name, value in os.environ.items()
@@ -219,7 +219,7 @@ def environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
 
 
 def distrust(*folders: str | os.PathLike[str]) -> None:
-    """Note folders that sandboxed code can write to: nothing in them is run or imported."""
+    """Mark folders as writable by sandboxed code: nothing in them is run or imported."""
     _writable_by_code.update(map(os.path.realpath, folders))
     if _Imports not in sys.meta_path:
         sys.meta_path.insert(next((at for at, each in enumerate(sys.meta_path) if each is PathFinder), 0), _Imports)
@@ -237,14 +237,14 @@ class _Imports:
         exposed = [] if path is not None else [folder for folder in sys.path if is_exposed(folder or os.curdir)]
         if not exposed or _is_for_user(sys._getframe(1)):
             return None
-        found = PathFinder.find_spec(name, [folder for folder in sys.path if folder not in exposed], target)
-        if found is None:
+        spec = PathFinder.find_spec(name, [folder for folder in sys.path if folder not in exposed], target)
+        if spec is None:
             raise ModuleNotFoundError(f"No module named {name!r} outside the workspace", name=name)
-        return found
+        return spec
 
 
 def _is_for_user(frame: FrameType | None) -> bool:
-    """Whether the user's code made an import: is it nearer on the stack than ours?"""
+    """Check whether the user's code makes an import, by looking for the nearest frame that is theirs or ours."""
     while frame is not None:
         name, file = str(frame.f_globals.get("__name__")), frame.f_code.co_filename
         if name.partition(".")[0] == "interpreter":
@@ -256,9 +256,9 @@ def _is_for_user(frame: FrameType | None) -> bool:
 
 
 def exposed_place(path: str) -> tuple[str, str] | None:
-    """The first folder on the way to a path that sandboxed code can write to, and the path from there.
+    """Return the first folder on the way to a path that sandboxed code can write to, and the rest of the path.
 
-    The way is followed link by link: behind that folder a link may be the code's own, and is left alone.
+    Links are followed one at a time: behind that folder a link may be the code's own, and is not followed.
     """
     *left, here = reversed(_parts(os.path.abspath(path)))
     links = 0
@@ -279,7 +279,7 @@ def _parts(path: str) -> list[str]:
 
 
 def is_exposed(path: str) -> bool:
-    """Whether sandboxed code can write there. Our own installation is protected, even inside such a folder."""
+    """Check whether sandboxed code can write to a path. Our installation is protected, even inside such a folder."""
     ours = [place for place in map(os.path.realpath, (sys.prefix, sys.base_prefix)) if _is_writable(place)]
     places = [os.path.abspath(path), os.path.realpath(path)]
     return any(_is_writable(place) and not any(is_inside(place, each) for each in ours) for place in places)
@@ -290,12 +290,12 @@ def _is_writable(path: str) -> bool:
 
 
 def is_inside(path: str, folder: str) -> bool:
-    """Whether a path is a folder or in it, judging by the names alone."""
+    """Check whether a path is a folder or inside it, judging by the names alone."""
     return path == folder or path.startswith(folder.rstrip(os.sep) + os.sep)
 
 
 def _search_path(value: str) -> Iterator[str]:
     for folder in value.split(os.pathsep):
-        is_one = os.pathsep == ";" or ";" not in folder  # which also separates the folders of libraries
+        is_one = os.pathsep == ";" or ";" not in folder  # LD_LIBRARY_PATH may be separated by `;` too
         if is_one and os.path.isabs(folder) and not is_exposed(folder):
             yield folder

@@ -1,6 +1,6 @@
-"""What ssh starts to ask for a password or about a host key: it passes the question on to Open Interpreter.
+"""The program that ssh starts to ask for a password or about a host key: it passes the question to Open Interpreter.
 
-It gets the question as its argument, and the path of a socket in INTERPRETER_ASKPASS. It runs in a process of its own.
+The question is its argument, and INTERPRETER_ASKPASS has the path of a socket. It runs in a separate process.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ ANSWER_TIMEOUT = 60.0  # seconds for the server to answer a request; a cluster m
 START_TIMEOUT = 300.0
 LIST_TIMEOUT = 5.0
 MAX_SHARED_LENGTH = 10_000_000  # characters as JSON; a server takes messages of 10 MiB
-QUIET_TIME = 5.0  # seconds without a message, after which we look whether the kernel is still there
+QUIET_TIME = 5.0  # seconds without a message before checking that the kernel still exists
 NO_UNDO = (
     "Files on {name} are not covered by undo, and neither are variables: the kernels of a Jupyter server have none."
 )
@@ -53,7 +53,7 @@ Message = dict[str, Any]
 
 
 class JupyterServer:
-    """A server with kernels, as a machine of a session; each language has a kernel there."""
+    """A Jupyter server as a machine of a session; each language has a kernel there."""
 
     place: str | None = None
 
@@ -79,14 +79,14 @@ class JupyterServer:
         return self.about is not None
 
     def connecting(self) -> Iterator[Question]:
-        """Find out which kernels there are; a server asks no questions."""
+        """List the kernels of the server; this never asks questions."""
         if self.about is None:
             if find_spec("websockets") is None:
                 raise RemoteError(f"For a Jupyter server, install websockets: {install_hint('jupyter')}")
-            found = self.ask("GET", "/api/kernelspecs")
-            specs = found.get("kernelspecs")
+            reply = self.ask("GET", "/api/kernelspecs")
+            specs = reply.get("kernelspecs")
             specs = specs if isinstance(specs, dict) else {}
-            chosen = [self._kernel] if self._kernel else [found.get("default"), *specs]
+            chosen = [self._kernel] if self._kernel else [reply.get("default"), *specs]
             if self._kernel and self._kernel not in specs:
                 raise RemoteError(f"{self.name} has no kernel {self._kernel}. It has: {', '.join(specs) or 'none'}.")
             for each in [name for name in chosen if name in specs]:
@@ -97,7 +97,7 @@ class JupyterServer:
         yield from ()
 
     def ask(self, method: str, path: str, body: Any = None, timeout: float = ANSWER_TIMEOUT) -> dict[str, Any]:
-        """Call the server; RemoteError if it can't be reached or refuses."""
+        """Call the server. Raises RemoteError if it can't be reached or refuses."""
         import httpx
 
         try:
@@ -106,15 +106,15 @@ class JupyterServer:
                 raise RemoteError(f"{self.name} refuses the token. Check the address: jupyter+https://host/?token=...")
             if reply.status_code >= 400:
                 raise RemoteError(f"{self.name} answered {reply.status_code} to {method} {path}: {reply.text[:300]}")
-            found = reply.json() if reply.content else {}
+            parsed = reply.json() if reply.content else {}
         except httpx.HTTPError as error:
             raise RemoteError(f"Can't reach {self.name}: {error or type(error).__name__}") from error
         except ValueError as error:
             raise RemoteError(f"{self.name} is not a Jupyter server: its answer is not JSON.") from error
-        return found if isinstance(found, dict) else {}
+        return parsed if isinstance(parsed, dict) else {}
 
     def open(self, kernel: str, session: str) -> Any:
-        """A connection to a kernel; what it said while there was none comes first."""
+        """Connect to a kernel; messages that it sent while nothing was connected arrive first."""
         from websockets.exceptions import WebSocketException
         from websockets.sync.client import connect
 
@@ -123,25 +123,25 @@ class JupyterServer:
             made = connect(
                 address, additional_headers=self._headers, max_size=MAX_FRAME_BYTES, open_timeout=ANSWER_TIMEOUT
             )
-            return made.__enter__()  # it is left in `terminate`
+            return made.__enter__()  # closed in `terminate`
         except (OSError, TimeoutError, WebSocketException) as error:
             raise RemoteError(f"Can't reach the kernel on {self.name}: {error}") from error
 
     def languages(self, here: list[type[BaseLanguage]], is_own: bool) -> list[type[BaseLanguage]]:
-        """The languages that Open Interpreter knows; those without a kernel there say that they are missing."""
+        """List the languages that Open Interpreter knows; those without a kernel there report that they are missing."""
         return [JupyterLanguage.of(each, self, is_own, there=each.name.lower(), covered_by_undo=False) for each in here]
 
     def record(self, limits: tuple[int, int, int]) -> None:
-        """There is no file record: the server gives no access to the files of its kernels."""
+        """Return None: the server gives no access to the files of its kernels."""
 
     def close(self) -> None:
-        """The kernels end with their languages."""
+        """Forget the kernels, which end when their languages are terminated."""
         self.about = None
         self.kernels.clear()
 
 
 class Asked(RunningBlock):
-    """A request to a kernel, which has ended when the kernel has replied and is idle again."""
+    """A request to a kernel. It ends when the kernel has replied and is idle again."""
 
     def __init__(self) -> None:
         super().__init__(0, "", Spool(outputs_folder))
@@ -173,13 +173,13 @@ class JupyterLanguage(RemoteLanguage):
     # -- the kernel --------------------------------------------------------------------------------------------------
 
     def _started(self) -> Any:
-        """The connection to the kernel, which is started if there is none."""
+        """Return the connection to the kernel, and start a kernel if there is none."""
         if self._socket is None:
             if not self._id:
                 kernel = self.machine.kernels.get(self.there)
                 if kernel is None:
                     raise RemoteError(f"{self.machine.name} has no kernel for {self.there}.")
-                # a gateway starts the kernel for that user, and these variables choose its place in the cluster
+                # A gateway runs the kernel as that user, and these variables choose its place in the cluster.
                 env = {"KERNEL_USERNAME": getpass.getuser()}
                 env |= {name: value for name, value in os.environ.items() if name.startswith("KERNEL_")}
                 started = self.machine.ask("POST", "/api/kernels", {"name": kernel, "env": env}, START_TIMEOUT)
@@ -190,7 +190,7 @@ class JupyterLanguage(RemoteLanguage):
         return self._socket
 
     def _read(self, connection: Any) -> None:
-        """Hand over what the kernel says, and connect again when the connection is lost."""
+        """Dispatch what the kernel sends, and connect again when the connection is lost."""
         from websockets.exceptions import WebSocketException
 
         until = time.monotonic() + self.machine.keep
@@ -204,9 +204,9 @@ class JupyterLanguage(RemoteLanguage):
                         for parent in [
                             each for each, block in self._waiting.items() if block.is_idle and self._stopped
                         ]:
-                            # an interrupt that hits ipykernel's own code costs the reply, and nothing else
+                            # An interrupt inside ipykernel's own code loses the reply, so end the block without it.
                             self._handle("execute_reply", {"status": "error"}, parent)
-                        if self._waiting:  # the server does not say that a kernel was deleted
+                        if self._waiting:  # the server doesn't report that a kernel was deleted
                             self.machine.ask("GET", f"/api/kernels/{self._id}")
                         continue
                     until = time.monotonic() + self.machine.keep
@@ -233,13 +233,13 @@ class JupyterLanguage(RemoteLanguage):
                 threading.Event().wait(next(tries))
 
     def _take(self, data: Any) -> None:
-        """A message of the kernel, for the block that it belongs to; anything else is ignored."""
+        """Dispatch a message of the kernel to its block; malformed messages are ignored."""
         try:
             message = json.loads(data)
             kind, content = message["header"]["msg_type"], message["content"]
             parent = (message.get("parent_header") or {}).get("msg_id", "")
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-            return  # no kernel says that
+            return  # not a message of a kernel
         if isinstance(kind, str) and isinstance(content, dict) and isinstance(parent, str):
             self._handle(kind, content, parent)
 
@@ -266,19 +266,19 @@ class JupyterLanguage(RemoteLanguage):
             elif parent == self._request and self.on_end is not None:
                 self.on_end()
 
-    def _tell(self, words: str) -> None:
+    def _tell(self, message: str) -> None:
         for block in list(self._waiting.values()):
-            block.nudge({"event": "told", "words": words})
+            block.nudge({"event": "told", "words": message})
 
-    def _fail(self, words: str, keep: bool = False) -> None:
+    def _fail(self, message: str, keep: bool = False) -> None:
         waiting, self._waiting = self._waiting, {}
         for block in waiting.values():
-            block.end({"event": "lost", "words": words})
+            block.end({"event": "lost", "words": message})
         if not keep:
             self._id, self._socket = "", None
 
     def request(self, kind: str, content: Message, channel: str = "shell") -> tuple[str, Asked]:
-        """Send a message to the kernel; its id, and where its answers arrive."""
+        """Send a message to the kernel. Returns its id, and the block that its answers arrive in."""
         number = f"{self._session}-{next(self._numbers)}"
         header = {"msg_id": number, "msg_type": kind, "username": "", "session": self._session, "version": "5.3"}
         header["date"] = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
@@ -294,7 +294,7 @@ class JupyterLanguage(RemoteLanguage):
 
     def begin(self, code: str) -> tuple[Any, RunningBlock]:
         self._started()
-        # the kernel gets `share` first, then what other languages share
+        # The kernel first needs `share` itself, then the values that other languages share.
         form, context = KERNEL_FORMS.get(self.there, "none"), self.context
         new = {name: each for name, each in context.shared.items() if self._shared.get(name) != each.number}
         self._shared |= {name: each.number for name, each in new.items()}
@@ -354,7 +354,7 @@ class JupyterLanguage(RemoteLanguage):
                 self.machine.ask("POST", f"/api/kernels/{self._id}/interrupt")
 
     def detach(self) -> None:
-        """A kernel runs one block at a time, so none of them can go to the background."""
+        """Do nothing: a kernel runs one block at a time, so a block can't go to the background."""
 
     def terminate(self) -> None:
         connection, self._socket = self._socket, None
@@ -369,7 +369,7 @@ class JupyterLanguage(RemoteLanguage):
     # -- between blocks ------------------------------------------------------------------------------------------
 
     def _query(self, kind: str, content: Message) -> Message:
-        """What the kernel answers; nothing if it is busy or there is none."""
+        """Ask the kernel and return its reply; empty if it is busy or not connected."""
         if self._socket is None or self._run is not None:
             return {}
         _, block = self.request(kind, content)
@@ -381,10 +381,10 @@ class JupyterLanguage(RemoteLanguage):
             return []
         asked = {"code": "", "silent": True, "store_history": False, "user_expressions": {"listed": LIST}}
         try:
-            found = ast.literal_eval(
+            rows = ast.literal_eval(
                 self._query("execute_request", asked)["user_expressions"]["listed"]["data"]["text/plain"]
             )
-            return [Variable(str(name), str(kind), str(shown)) for name, kind, shown in found]
+            return [Variable(str(name), str(kind), str(shown)) for name, kind, shown in rows]
         except (KeyError, TypeError, ValueError, SyntaxError, RecursionError, MemoryError):
             return []
 
@@ -394,7 +394,7 @@ class JupyterLanguage(RemoteLanguage):
         return BaseLanguage.look(self, name)
 
     def stop_looking(self) -> None:
-        """There is no look that takes long."""
+        """Do nothing: `look` never takes long here."""
 
     def complete(self, code: str, cursor: int) -> Completions:
         reply = self._query("complete_request", {"code": code, "cursor_pos": cursor})

@@ -1,10 +1,10 @@
-"""The program on the other machine: it keeps the runtimes and the file record of a session, also while no one listens.
+"""The program on the other machine: it keeps a session's runtimes and file record, even while no client is connected.
 
     python keeper.py start|resume FOLDER SECONDS WORKSPACE
 
 `start` makes a keeper, which becomes a daemon, and connects it with standard input and output; `resume` only connects.
-Only the user's own processes can open its socket. It ends when it is told to, or when no one has been connected for so
-many seconds. It needs nothing but Python and the files that were copied with it.
+Only the user's own processes can open its socket. It ends when a client asks it to, or when no client has been
+connected for so many seconds. It needs nothing but Python and the files that were copied with it.
 """
 
 from __future__ import annotations
@@ -34,22 +34,22 @@ from interpreter.questions import ANSWER, Answer, Question
 from interpreter.remote.link import Link, packed, unpacked
 from interpreter.runtimes import BUILT_IN, BaseLanguage, built_in_languages, state
 from interpreter.runtimes.calls import ComputerCall, failure
-from interpreter.runtimes.launch import SessionContext
+from interpreter.runtimes.launch import RuntimeContext
 from interpreter.runtimes.live import LiveLanguage
 from interpreter.runtimes.protocol import READ_SIZE, BadFrame, Frame
 from interpreter.runtimes.sharing import take
 from interpreter.workspace import FileRecord, SnapshotLimits
 
 SOCKET = "socket"
-STOP_TIMEOUT = 10.0  # seconds in which the blocks of a client that was killed end
+STOP_TIMEOUT = 10.0  # seconds that the blocks of a killed client have to end
 GONE = 3  # the exit code of `resume` if there is no keeper
 MAX_AHEAD_LENGTH = 4 * 1024 * 1024  # characters that may be on their way to a client before the program has to wait
-# What a client decides about the runtimes, by the names of SessionContext.
+# The settings of the runtimes that a client decides, by the names of RuntimeContext.
 SETTINGS = tuple(
     "cwd colors timeout max_output python shares_environment offline shell shell_rc sql active_lines table_rows "
     "snapshots max_shared emit_images".split()
 )
-# What a client may call; the types of arguments and results are those that the classes declare.
+# What a client may call. Arguments and results have the types that the classes declare.
 OFFERED: dict[str, tuple[type, frozenset[str]]] = {
     "language": (
         BaseLanguage,
@@ -67,26 +67,26 @@ OFFERED: dict[str, tuple[type, frozenset[str]]] = {
 
 @functools.cache
 def types_of(kind: str, name: str) -> tuple[list[Any], Any]:
-    """The types of the parameters of what a keeper offers, and of its result."""
-    found = getattr(OFFERED[kind][0], name, None)
-    if isinstance(found, property):
-        found = found.fget
-    if found is None:
+    """Return the parameter types of something that a keeper offers, and its result type."""
+    member = getattr(OFFERED[kind][0], name, None)
+    if isinstance(member, property):
+        member = member.fget
+    if member is None:
         return [], None  # `detach` of a live language, for example
-    if not callable(found):
+    if not callable(member):
         return [], str | None
-    hints = typing.get_type_hints(found, localns=vars(state))
+    hints = typing.get_type_hints(member, localns=vars(state))
     result = hints.pop("return", None)
-    return [hints[each] for each in inspect.signature(found).parameters if each in hints], result
+    return [hints[each] for each in inspect.signature(member).parameters if each in hints], result
 
 
 @dataclass(frozen=True)
 class About:
-    """A machine, as the model should know it."""
+    """Describe a machine to the model."""
 
     system: str
     user: str
-    languages: dict[str, str | None]  # what their runtimes say of themselves; None for one that is not installed
+    languages: dict[str, str | None]  # their versions; None if not installed
     workspace: str = ""
 
 
@@ -119,7 +119,7 @@ class Keeper:
 
     def __init__(self, folder: Path, workspace: str, keep: float) -> None:
         self.folder, self._keep = folder, keep
-        self.context = SessionContext(cwd=workspace)
+        self.context = RuntimeContext(cwd=workspace)
         self.context.tools = self
         self.workspace = workspace
         self.link = Link(self._received, secrets.token_hex(8), self._replace_client)
@@ -127,7 +127,7 @@ class Keeper:
         self._languages: dict[str, BaseLanguage] = {}
         self._record: FileRecord | None = None
         self._running: dict[int, Running] = {}
-        self._calls: dict[int, queue.SimpleQueue[Frame]] = {}  # to tools of the client's computer
+        self._calls: dict[int, queue.SimpleQueue[Frame]] = {}  # calls of tools on the client's computer
         self._call_number = 0
         self._lock = threading.RLock()
         self._alone: threading.Timer | None = None
@@ -149,7 +149,7 @@ class Keeper:
                 self.wait_for_client()
 
     def _replace_client(self) -> None:
-        """Another client comes in the place of one that was killed: end what that one had begun."""
+        """Stop everything that the last client began, because a new client takes its place."""
         self.stop_waiting()
         with self._lock:
             running, self._running = list(self._running.values()), {}
@@ -164,7 +164,7 @@ class Keeper:
             each.ended.wait(max(0.0, until - time.monotonic()))
 
     def wait_for_client(self) -> None:
-        """End by itself if no client comes in time."""
+        """End the keeper if no client connects in time."""
         self.stop_waiting()
         with self._lock:
             self._alone = threading.Timer(self._keep, self.over.set)
@@ -209,7 +209,7 @@ class Keeper:
                 self.over.set()
 
     def runtime(self, name: str) -> BaseLanguage:
-        """The runtime of a language, made on first use."""
+        """Return the runtime of a language, made on first use."""
         with self._lock:
             if name not in self._languages:
                 language: Any = BUILT_IN.describe(name)
@@ -237,8 +237,8 @@ class Keeper:
                 chunk = step.subject.chunk if isinstance(step, Question) else step
                 size = len(chunk["content"]) if isinstance(chunk.get("content"), str) else 0
                 running.add(size)
-                said = {"event": "chunk", "run": number, "chunk": chunk, "asks": question is not None, "size": size}
-                self.link.send(said, client)
+                event = {"event": "chunk", "run": number, "chunk": chunk, "asks": question is not None, "size": size}
+                self.link.send(event, client)
                 if question is not None and (answer := running.answers.get()) is not None:
                     question.settle(Answer(ANSWER, answer))
         except InterpreterError as error:
@@ -256,7 +256,7 @@ class Keeper:
         return {"cwd": self.context.cwd, "exported": self.context.exported}
 
     def _call(self, frame: Frame, client: str) -> None:
-        """Answer a question about a language or the files."""
+        """Answer a client's call of a language or of the file record."""
         try:
             kind, name = ("files" if frame["on"] == "files" else "language"), frame["name"]
             value: Any
@@ -268,9 +268,9 @@ class Keeper:
                 raise InterpreterError(f"The keeper doesn't know {name}.")
             else:
                 target = self.record(frame["limits"]) if kind == "files" else self.runtime(frame["on"])
-                found, hints = getattr(target, name, None), types_of(kind, name)[0]
+                member, hints = getattr(target, name, None), types_of(kind, name)[0]
                 args = [unpacked(hint, each) for hint, each in zip(hints, frame["args"], strict=False)]
-                value = found(*args) if callable(found) else found
+                value = member(*args) if callable(member) else member
                 if name == "undo":
                     self._forget_folders()
             reply = {"value": packed(value)}
@@ -288,7 +288,7 @@ class Keeper:
             return self._record
 
     def _forget_folders(self) -> None:
-        """Files were restored: a folder may be another one of that name now."""
+        """Forget working directories after files were restored: a path may now be a different folder."""
         self.context.leave_lost_folder()
         for language in self._languages.values():
             if isinstance(language, LiveLanguage):
@@ -332,7 +332,7 @@ class Keeper:
 
 
 def keep(listener: socket.socket, folder: Path, workspace: str, seconds: float) -> None:
-    """Be the keeper, until it is over."""
+    """Run a keeper until it is over, then end the process."""
     keeper = Keeper(folder, workspace, seconds)
     keeper.wait_for_client()
     threading.Thread(target=keeper.accept, args=(listener,), name="clients", daemon=True).start()
@@ -343,7 +343,7 @@ def keep(listener: socket.socket, folder: Path, workspace: str, seconds: float) 
 
 
 def relay(connection: socket.socket) -> None:
-    """Pass on what standard input and the keeper say, until one of them ends."""
+    """Copy bytes between standard input and output and the keeper, until one side ends."""
     with selectors.DefaultSelector() as ready:
         ready.register(0, selectors.EVENT_READ)
         ready.register(connection, selectors.EVENT_READ)
@@ -368,7 +368,7 @@ def main(what: str, place: str, seconds: str, workspace: str) -> int:
         folder.mkdir(parents=True, mode=0o700, exist_ok=True)
     elif not folder.is_dir():
         return GONE
-    os.chdir(folder)  # the name of a socket must be short
+    os.chdir(folder)  # the path of a socket must be short
     if what == "start" and not os.path.isdir(workspace):
         sys.stderr.write(f"There is no folder {workspace}.\n")
         return 1

@@ -22,15 +22,15 @@ from typing import Any
 from interpreter.errors import RemoteInUseError
 from interpreter.runtimes.protocol import READ_SIZE, BadFrame, Frame, LineSplitter, encode
 
-ACKNOWLEDGE = 64  # messages after which the other side is told that they arrived, if there is nothing else to say
-GREETING_TIMEOUT = 20.0  # seconds in which a new connection has to say which messages it has
-LEAVE_TIMEOUT = 5.0  # seconds in which the connection of a client that was killed ends
+ACKNOWLEDGE = 64  # messages received before an acknowledgement is sent on its own
+GREETING_TIMEOUT = 20.0  # seconds for a new connection to say which messages it has
+LEAVE_TIMEOUT = 5.0  # seconds for the connection of a killed client to end
 
 
 class Link:
     """One side of a conversation that outlives its connections.
 
-    A keeper has one client at a time. If that was killed, another one can take its place, and the numbers begin anew.
+    A keeper has one client at a time. If that was killed, another one can take its place, and numbering restarts.
     """
 
     def __init__(
@@ -38,17 +38,20 @@ class Link:
     ) -> None:
         self._received, self._replaced = received, replaced
         self._is_keeper = bool(instance)
-        self.instance = instance  # which keeper this is; a client learns it from the first one that it meets
-        # Which client this is; a keeper learns it from each one that it accepts.
+        self.instance = instance  # the keeper's id; a client learns it when it first connects
+        # The client's id; a keeper learns it from each client that it accepts.
         self.client = "" if instance else secrets.token_hex(8)
         self._changed = threading.Condition()
         self._outbox: deque[tuple[int, bytes]] = deque()
-        self._sent = self._seen = self._told = 0  # our last number, their last, and what they know of that
+        self._sent = self._seen = self._acknowledged = 0  # our last number, theirs, and the one that we acknowledged
         self._socket: socket.socket | None = None
         self.closed = False
 
     def send(self, frame: Frame, client: str | None = None) -> None:
-        """Send a message now, or as soon as there is a connection; from any thread. A `client` that left gets none."""
+        """Send a message now, or as soon as there is a connection; from any thread.
+
+        A `client` that has left gets nothing.
+        """
         with self._changed:
             if client not in (None, self.client):
                 return
@@ -61,16 +64,16 @@ class Link:
         return self._socket is not None
 
     def wait_until_sent(self, seconds: float) -> bool:
-        """Whether the other side has seen everything, within so many seconds; False if the connection ends first."""
+        """Wait until the other side has seen every message. False if time runs out or the connection ends first."""
         with self._changed:
             self._changed.wait_for(lambda: not self._outbox or self._socket is None, seconds)
             return not self._outbox
 
     def serve(self, connection: socket.socket, greeted: Callable[[], None] = lambda: None) -> None:
-        """Use a connection until it ends; it takes the place of one that may be dead without knowing it.
+        """Use a connection until it ends. It replaces the current one, which may be dead without our knowing.
 
-        BadFrame if the other side sends what it must not, or is another keeper than before. RemoteInUseError if the
-        keeper has another client.
+        Raises BadFrame if the other side breaks the protocol, or is a different keeper than before, and
+        RemoteInUseError if the keeper has another client.
         """
 
         def received() -> Iterator[Frame]:
@@ -131,14 +134,14 @@ class Link:
                 connection.shutdown(socket.SHUT_RDWR)
 
     def _accept(self, connection: socket.socket, greeting: Frame) -> bool:
-        """Whether this is the client from now on: no other one is connected, and it has not been replaced itself."""
+        """Accept a client if no other is connected, and it has not itself been replaced."""
         client, is_new = greeting.get("client"), greeting.get("instance") == ""
         with self._changed:
             is_free = self._changed.wait_for(lambda: self._socket is None, LEAVE_TIMEOUT) if is_new else False
             if is_free and isinstance(client, str):
                 self.client, self._socket = client, connection
                 self._outbox.clear()
-                self._sent = self._seen = self._told = 0
+                self._sent = self._seen = self._acknowledged = 0
             return self._socket is connection
 
     def _take(self, frame: Frame) -> None:
@@ -151,7 +154,7 @@ class Link:
             if not isinstance(number, int) or number > self._seen + 1:
                 raise BadFrame("messages out of order")
             if number <= self._seen:
-                return  # it came over the last connection, too
+                return  # already received over the last connection
         self._received(frame)
         with self._changed:
             self._seen = number
@@ -164,7 +167,10 @@ class Link:
         self._changed.notify_all()
 
     def _write(self, connection: socket.socket, at: int) -> None:
-        """Send what the other side has not got, in order; a thread for each connection, so that no reader waits."""
+        """Send what the other side has not received, in order.
+
+        Each connection has a thread for it, so no reader waits.
+        """
         with contextlib.suppress(OSError):
             while True:
                 with self._changed:
@@ -173,17 +179,17 @@ class Link:
                     if self._socket is not connection:
                         return
                     pending = [data for number, data in self._outbox if number > at]
-                    at, self._told = self._sent, self._seen
-                    pending.append(encode({"seen": self._told}))
+                    at, self._acknowledged = self._sent, self._seen
+                    pending.append(encode({"seen": self._acknowledged}))
                 connection.sendall(b"".join(pending))
 
     @property
     def _is_due(self) -> bool:
-        """Whether the other side should hear how much has arrived."""
-        return self._seen - self._told >= ACKNOWLEDGE
+        """Check whether enough messages have arrived to acknowledge them."""
+        return self._seen - self._acknowledged >= ACKNOWLEDGE
 
     def close(self) -> None:
-        """Give up everything that was not sent."""
+        """Stop, and discard messages that were not sent."""
         with self._changed:
             self.closed = True
             connection, self._socket = self._socket, None
@@ -207,7 +213,7 @@ def _object(line: bytes) -> Frame:
 
 
 def packed(value: Any) -> Any:
-    """A value as JSON: dataclasses by the names of their fields, tuples as lists, bytes as base64."""
+    """Convert a value to JSON: dataclasses by their field names, tuples as lists, bytes as base64."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         named = {field.name: packed(getattr(value, field.name)) for field in dataclasses.fields(value)}
         return {"$": type(value).__name__, **named}
@@ -223,7 +229,7 @@ def packed(value: Any) -> Any:
 
 
 def unpacked(kind: Any, value: Any) -> Any:
-    """The value that was packed, of the type that was declared; BadFrame if it is not of that type."""
+    """Convert JSON back to a value of the declared type. Raises BadFrame if it doesn't fit."""
     origin, args = typing.get_origin(kind), typing.get_args(kind)
     if kind is Any:
         return value

@@ -1,4 +1,4 @@
-"""Another machine, as a session uses it: its runtimes and its files, which a keeper there holds."""
+"""Another machine, as a session uses it: its runtimes and files, which a keeper there holds."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from interpreter.remote.link import Link, packed, unpacked
 from interpreter.runtimes.base import BaseLanguage
 from interpreter.runtimes.block import RunningBlock, Spool, closing_chunk, event_chunks, notice, outputs_folder
 from interpreter.runtimes.calls import ComputerCall, failure
-from interpreter.runtimes.launch import SessionContext
+from interpreter.runtimes.launch import RuntimeContext
 from interpreter.runtimes.live import CONTROL
 from interpreter.runtimes.protocol import (
     COUNT,
@@ -50,13 +50,13 @@ from interpreter.runtimes.protocol import (
 )
 from interpreter.runtimes.sharing import take
 
-# What is the same for a language wherever it runs.
+# The attributes of a language that are the same on every machine.
 DESCRIBED = (
     "file_extension comment lexer definitions quotes_paths explains_failures analysis scanners scan_parts "
     "order is_common install"
 )
 RETRY_DELAYS = (0.5, 1, 2, 4, 8)  # seconds between attempts to connect again; the last one repeats
-LEAVE_TIMEOUT = 10.0  # seconds that a consumer who leaves waits for the end of its block
+LEAVE_TIMEOUT = 10.0  # seconds to wait for the end of a block whose consumer leaves
 ERRORS: dict[str, type[Exception]] = {
     each.__name__: each for each in (BusyError, NotRestorableError, RemoteInUseError, UndoError, UsageError)
 }
@@ -85,7 +85,7 @@ SHARED: Check = lambda value: (  # noqa: E731
     isinstance(value, list)
     and all(isinstance(each, list) and len(each) == 2 and NAME(each[0]) and TEXT(each[1]) for each in value)
 )
-# What a keeper may say. Code there can take its place: nothing that it says is more than a claim.
+# The events that a keeper may send. Code there can impersonate it, so every event is checked and only a claim.
 EVENTS: dict[str, dict[str, Check]] = {
     "chunk": {"run": COUNT, "chunk": CHUNK, "asks": flag, "size": COUNT},
     "over": {"run": COUNT},
@@ -104,33 +104,33 @@ EVENTS: dict[str, dict[str, Check]] = {
 
 
 class Transport(Protocol):
-    """How a keeper is reached."""
+    """Reaches a keeper."""
 
     def connect(self, ask: Callable[[str, bool], str | None]) -> None:
-        """Make a connection if there is none; RemoteError if that is not possible."""
+        """Connect if there is no connection. Raises RemoteError if that fails."""
 
     def open(self, what: str, name: str, seconds: float) -> socket.socket | None:
-        """The keeper of that name: `start` it, or `resume`, and None if it is gone."""
+        """Connect to the keeper of that name: `start` makes one, `resume` returns None if it is gone."""
 
     def close(self) -> None: ...
 
 
 class Machine:
-    """The connection to a keeper, which comes back by itself when it is lost."""
+    """The connection to a keeper. It reconnects automatically when it is lost."""
 
     def __init__(self, name: str, transport: Transport, workspace: str, keep: float, computer: Any = None) -> None:
         self.name, self.keep, self.computer = name, keep, computer
         self.workspace = workspace or "~"  # the workspace there; "~" until it is known
-        self.place: str | None = None  # where the session is there
+        self.place: str | None = None  # the working directory there
         self.exported: dict[str, str | None] = {}
-        self.shared: dict[str, int] = {}  # the shared values that it has, by their numbers here
+        self.shared: dict[str, int] = {}  # the shared values that it has, with their numbers here
         self.about: About | None = None  # its system, its user and its languages, once it is connected
         self._transport, self.keeper = transport, secrets.token_hex(8)
-        self.is_taken_over = False  # whether its runtimes are those that an earlier process has left there
+        self.is_taken_over = False  # whether an earlier process left its runtimes there
         self._link = Link(self._received)
         self._begun = self._closed = False
-        self._must_ask = False  # it can't be connected again without an answer
-        self._lost: RemoteError | None = None  # why what ran there is gone, if it is
+        self._must_ask = False  # reconnecting needs an answer from the user
+        self._lost: RemoteError | None = None  # why everything that ran there is gone, if it is
         self._lock = threading.RLock()
         self._wake = threading.Event()
         self._numbers = itertools.count(1)
@@ -145,11 +145,11 @@ class Machine:
         return self._link.connected
 
     def take_over(self, keeper: str) -> None:
-        """Connect to this keeper, which a process that was killed has left there, if it is still there."""
+        """Use the keeper that a killed process left there, if it still exists, when this machine connects."""
         self.keeper, self.about, self._begun, self.is_taken_over = keeper, None, True, True
 
     def connecting(self) -> Iterator[Question]:
-        """Connect if that is necessary. The questions are those of ssh, such as for a password."""
+        """Connect if necessary. The questions are those of ssh, such as for a password."""
         if self._link.connected:
             return
         prompts = queue.SimpleQueue[tuple[str, bool] | Exception | None]()
@@ -235,7 +235,7 @@ class Machine:
             self._connect_again()
 
     def _connect_again(self) -> None:
-        """Connect again, as long as the keeper waits for it; without questions, unless a block runs that can ask."""
+        """Try to reconnect as long as the keeper waits, without questions unless a running block can ask them."""
         until = time.monotonic() + self.keep
         for seconds in itertools.chain(RETRY_DELAYS, itertools.repeat(RETRY_DELAYS[-1])):
             if self._closed or self._link.connected:
@@ -247,7 +247,7 @@ class Machine:
             except (InterpreterError, OSError) as error:
                 reason = str(error)
             if isinstance(self._lost, RemoteInUseError) or self._must_ask:
-                return  # the next block asks, or says that it is in use; more tries would look like an attack
+                return  # leave it to the next block: more tries would look like an attack
             if time.monotonic() > until:
                 self._fail(f"There was no connection to {self.name} for {self.keep:.0f} seconds. {reason}")
                 return
@@ -263,25 +263,25 @@ class Machine:
         question.wait()
         return question.typed
 
-    def _tell(self, words: str) -> None:
+    def _tell(self, message: str) -> None:
         for block, _ in list(self._runs.values()):
-            block.nudge({"event": "chunk", "chunk": notice(words + "\n"), "asks": False, "size": 0})
+            block.nudge({"event": "chunk", "chunk": notice(message + "\n"), "asks": False, "size": 0})
 
-    def _fail(self, words: str, kind: type[RemoteError] = RemoteError) -> None:
-        """What ran there is gone: end what waits for it."""
-        self._lost = kind(words)
+    def _fail(self, message: str, kind: type[RemoteError] = RemoteError) -> None:
+        """Note that everything that ran there is gone, and end everything that waits for it."""
+        self._lost = kind(message)
         self.place, self.exported, self.shared = None, {}, {}
         for call in list(self._calls.values()):
             call.end()
         for block, _ in list(self._runs.values()):
-            block.end({"event": "lost", "words": words})
+            block.end({"event": "lost", "words": message})
         for waiting in list(self._waiting.values()):
-            waiting.put({"error": kind.__name__, "words": words})
+            waiting.put({"error": kind.__name__, "words": message})
         self._runs.clear()
         self._waiting.clear()
 
     def _forget(self) -> None:
-        """The next connection is to a new keeper."""
+        """Start over: the next connection is to a new keeper."""
         self._link, self._begun, self.keeper = Link(self._received), False, secrets.token_hex(8)
         self.is_taken_over = False
 
@@ -328,11 +328,11 @@ class Machine:
                     gone.end()
 
     def _answer(self, frame: Frame, block: RunningBlock | None, language: Any) -> None:
-        """Code there calls a tool of this computer: answer it in a thread of its own."""
+        """Answer a call from code there of a tool on this computer, in a new thread."""
         tools = self.computer.context.tools if self.computer is not None else None
         if tools is None or (block is None and frame["how"] != "names"):
-            words = "There is no computer to call." if tools is None else "The block that made this call has ended."
-            self._link.send({"op": "called", "call": frame["call"], **failure(words)})
+            problem = "There is no computer to call." if tools is None else "The block that made this call has ended."
+            self._link.send({"op": "called", "call": frame["call"], **failure(problem)})
             return
         action = self.computer.context.action
         call = ComputerCall(frame, block, language.name if language is not None else "", action=action)
@@ -351,15 +351,15 @@ class Machine:
 
     @property
     def label(self) -> str:
-        """Its workspace, as long as one keeper has the copies of its files."""
+        """Name the workspace for as long as this keeper has the copies of its files."""
         return f"{self.workspace} on {self.name} ({self.keeper[:4]})"
 
     def record(self, limits: tuple[int, int, int]) -> RemoteRecord:
-        """The file record of its workspace."""
+        """Return the file record of the machine's workspace."""
         return RemoteRecord(self, limits)
 
     def languages(self, here: list[type[BaseLanguage]], is_own: bool) -> list[type[BaseLanguage]]:
-        """Its languages: by the names that they have here, or with `@` and the machine's name."""
+        """List the machine's languages: by the names that they have here, or with `@` and the machine's name."""
         return [
             (RemoteLanguage if language.restore is BaseLanguage.restore else RestorableLanguage).of(
                 language, self, is_own, there=language.name, takes_keys=language.takes_keys, covered_by_undo=is_own
@@ -370,7 +370,7 @@ class Machine:
     # -- asking the keeper -----------------------------------------------------------------------------------------
 
     def ask(self, on: str, name: str, *args: Any, **more: Any) -> Any:
-        """Call something of a language there, or of the files; the result has the type that its class declares."""
+        """Call a method of a language there, or of the file record. The result has its declared type."""
         connect_in_session(self)
         kind = "files" if on == "files" else "language"
         return unpacked(types_of(kind, name)[1], self._ask_keeper(on, name, *args, **more))
@@ -387,7 +387,7 @@ class Machine:
         return reply.get("value")
 
     def begin(self, language: Any, code: str, settings: Frame) -> tuple[int, RunningBlock]:
-        """Start a block there."""
+        """Start a block there. Returns its number, and where its events arrive."""
         number = next(self._numbers)
         block = RunningBlock(number, code, Spool(outputs_folder))
         self._runs[number] = block, language
@@ -399,7 +399,7 @@ class Machine:
 
 
 def connect_in_session(machine: Any) -> None:
-    """Connect if that is necessary; the session of its computer asks what has to be asked."""
+    """Connect if necessary; questions go through the session of the machine's computer."""
     if machine.connected:
         return
     if machine.computer is None:
@@ -412,7 +412,7 @@ def connect_in_session(machine: Any) -> None:
 
 
 class RemoteRecord:
-    """The file record that the keeper has of its workspace, with the methods of FileRecord that undo uses."""
+    """The keeper's file record of its workspace, with the methods of FileRecord that undo uses."""
 
     def __init__(self, machine: Machine, limits: tuple[int, int, int]) -> None:
         self._machine, self._limits = machine, limits
@@ -422,8 +422,8 @@ class RemoteRecord:
         if name not in offered:
             raise AttributeError(name)
         ask = functools.partial(self._machine.ask, "files", name, limits=self._limits)
-        found = getattr(kind, name, None)
-        return ask if callable(found) else ask()
+        member = getattr(kind, name, None)
+        return ask if callable(member) else ask()
 
     def diff(self, block: str | int, data: bool = False, parse: object = None) -> Any:
         return self._machine.ask("files", "diff", block, data, limits=self._limits)
@@ -433,13 +433,13 @@ class RemoteLanguage(BaseLanguage):
     """A language of another machine; `Machine.languages` makes a class for each."""
 
     machine: Machine
-    there = ""  # what it is called there
-    is_own = True  # whether the whole session works on that machine, and not only some of its blocks
+    there = ""  # its name there
+    is_own = True  # whether the whole session works on that machine, not only some blocks
     handles_interrupts = True
 
     @classmethod
     def of(cls, language: type[BaseLanguage], machine: Any, is_own: bool, **more: Any) -> type[BaseLanguage]:
-        """A language that is known here, on a machine: by the same name, or with `@` and the machine's."""
+        """Make a class for a language on a machine: with the same name, or with `@` and the machine's."""
         end = "" if is_own else f"@{machine.name}"
         about = {name: getattr(language, name) for name in DESCRIBED.split()} | more
         about |= {"name": language.name + end, "aliases": tuple(each + end for each in language.aliases)}
@@ -447,13 +447,13 @@ class RemoteLanguage(BaseLanguage):
         return type(language.__name__, (cls,), about)
 
     def __init__(self, computer: Any = None) -> None:
-        self.context: SessionContext = computer.context if computer is not None else SessionContext()
+        self.context: RuntimeContext = computer.context if computer is not None else RuntimeContext()
         self._run: tuple[Any, RunningBlock] | None = None
         self._stopped = self._told = False
 
     def version(self) -> str | None:
         if self.machine.about is None:
-            if not self.is_own:  # nothing is contacted before the first block there
+            if not self.is_own:  # don't contact a machine before the first block there
                 return "" if self.is_common else None
             connect_in_session(self.machine)
         return self.machine.about.languages.get(self.there) if self.machine.about is not None else None
@@ -482,7 +482,7 @@ class RemoteLanguage(BaseLanguage):
         try:
             yield from block.shown(functools.partial(self._chunks, run, block), self.stop)
         finally:
-            if block.last is None:  # the consumer leaves
+            if block.last is None:  # the consumer stopped reading
                 self.stop()
                 block.detach()
                 if machine.connected:
@@ -493,11 +493,14 @@ class RemoteLanguage(BaseLanguage):
             self._run = None
 
     def undo_notice(self) -> str:
-        """What undo does not cover, told once before the first block."""
+        """Say what undo does not cover; shown once, before the first block."""
         return f"Files on {self.machine.name} are not covered by undo; its variables are."
 
     def begin(self, code: str) -> tuple[Any, RunningBlock]:
-        """Start a block there, with what changed here since the last one; its number, and where its events arrive."""
+        """Start a block there, with what changed here since the last one.
+
+        Returns its number, and where its events arrive.
+        """
         context, machine = self.context, self.machine
         settings = {name: getattr(context, name) for name in SETTINGS if name != "cwd"}
         new = {name: each for name, each in context.shared.items() if machine.shared.get(name) != each.number}
@@ -524,15 +527,15 @@ class RemoteLanguage(BaseLanguage):
                 text = None
                 try:
                     text = yield from read_input(prompt, secret, self.context.on_input)
-                finally:  # after an interrupt, too: the keeper waits for it
+                finally:  # even after an interrupt, because the keeper waits for an answer
                     self.machine.say("answer", run=run, text=text)
-            case "question":  # of a call, or of a lost connection that needs a password again
+            case "question":  # from a call, or from a reconnection that needs a password
                 yield from event["question"].asked()
             case "chunk":
                 chunk: Any = {
                     name: each for name, each in event["chunk"].items() if each is not None or name == "content"
                 }
-                chunk.pop("truncated", None)  # a path there; the whole output is kept here
+                chunk.pop("truncated", None)  # a path on that machine; this one keeps the whole output
                 if chunk.get("format") == "output":
                     block.spool.write(chunk["content"])
                 if "ended" in chunk:
@@ -555,7 +558,7 @@ class RemoteLanguage(BaseLanguage):
                 yield from event_chunks(event, self.context.emit_images)
 
     def _take_shared(self, name: str, text: str, known: dict[str, int]) -> Iterator[Chunk]:
-        """Share a value of the code there with the languages here; `known` are those that need not be sent back."""
+        """Share a value of the code there with the languages here; those in `known` need not be sent back."""
         try:
             take(self.context.shared, name, text, self.context.max_shared)
             known[name] = self.context.shared[name].number
@@ -603,12 +606,12 @@ class RemoteLanguage(BaseLanguage):
 
 
 class RestorableLanguage(RemoteLanguage):
-    """One whose variables can be undone."""
+    """A remote language whose variables can be undone."""
 
     @property
     def state(self) -> int | None:
         if not self.covered_by_undo and not self.machine.connected:
-            return None  # a machine that is not used yet
+            return None  # don't contact a machine that is not in use yet
         return self._ask("state")  # type: ignore[no-any-return]
 
     def points(self) -> list[int]:

@@ -1,4 +1,4 @@
-"""The other machines of a session, from its settings, and the languages that blocks can be written in then.
+"""The other machines of a session, from its settings, and the languages that they add.
 
 A machine is reached over ssh, with a keeper there, or it is a Jupyter server with kernels.
 """
@@ -32,13 +32,13 @@ __all__ = [
     "take_over_keepers",
 ]
 
-KEEPERS = "keepers.json"  # a file beside the journal of a session, which only the user can read
+KEEPERS = "keepers.json"  # beside a session's journal; only the user can read it
 
 OWN = ""  # the name of the machine that the whole session works on
 
 
 class Connect(Action):
-    """Connect to another machine; what ssh asks is asked as questions."""
+    """Connect to another machine; ssh's prompts become questions."""
 
     kind = "connect"
 
@@ -55,14 +55,14 @@ class Connect(Action):
 
 
 def machine_at(address: str, name: str = "", computer: Any = None) -> Machine | JupyterServer:
-    """The machine with an address; SettingError if it is none. Nothing is contacted yet."""
+    """Make the machine for an address without contacting it. Raises SettingError for an invalid address."""
     keep, ssh = (computer.remote_keep, computer.remote_ssh) if computer is not None else (3600, "ssh")
     if address.startswith("ssh://"):
         from interpreter.remote.machine import Machine
         from interpreter.remote.ssh import Ssh, SshAddress
 
-        found = SshAddress.parse(address)
-        return Machine(name or str(found), Ssh(found, ssh), found.path, keep, computer)
+        ssh_address = SshAddress.parse(address)
+        return Machine(name or str(ssh_address), Ssh(ssh_address, ssh), ssh_address.path, keep, computer)
     if address.startswith(("jupyter+http://", "jupyter+https://")):
         from interpreter.remote.jupyter import JupyterServer
 
@@ -74,7 +74,7 @@ def machine_at(address: str, name: str = "", computer: Any = None) -> Machine | 
 
 
 def machines_of(computer: Any) -> dict[str, Machine | JupyterServer]:
-    """The machines that the settings `remote` and `remotes` name; the first one is the session's own."""
+    """Make the machines that the settings `remote` and `remotes` name; the session's own comes first."""
     for name, address in (computer.remotes or {}).items():
         if not isinstance(name, str) or not re.fullmatch(r"[\w.-]+", name) or not isinstance(address, str):
             raise SettingError("`remotes` takes names and addresses, such as `gpu: ssh://user@host/folder`.")
@@ -85,32 +85,32 @@ def _addresses(computer: Any) -> dict[str, str]:
     return ({OWN: computer.remote} if computer.remote else {}) | (computer.remotes or {})
 
 
-def note_keepers(computer: Any, session: Path) -> None:
-    """Note in the folder of a session where its runtimes are, for a process that resumes it if this one is killed."""
+def note_keepers(computer: Any, session_folder: Path) -> None:
+    """Note in a session's folder where its runtimes are, for a process that resumes it if this one is killed."""
     addresses, noted = _addresses(computer), {}
     for name, machine in computer.machines.items():
         if keeper := getattr(machine, "keeper", None):
             noted[name] = {"address": addresses[name], "keeper": keeper, "version": __version__}
-    if noted and _noted(session) != noted:
-        write_bytes(session / KEEPERS, json.dumps(noted).encode(), 0o600)
+    if noted and _noted(session_folder) != noted:
+        write_bytes(session_folder / KEEPERS, json.dumps(noted).encode(), 0o600)
 
 
-def take_over_keepers(computer: Any, session: Path) -> None:
-    """Let the machines of a session that is resumed look for the runtimes that its last process has left there."""
+def take_over_keepers(computer: Any, session_folder: Path) -> None:
+    """Let the machines of a resumed session look for runtimes that a killed process left there."""
     addresses = _addresses(computer)
-    for name, noted in _noted(session).items():
+    for name, noted in _noted(session_folder).items():
         if name in addresses and (addresses[name], __version__) == (noted["address"], noted["version"]):
             computer.machines[name].take_over(noted["keeper"])
 
 
-def noted_address(session: Path) -> str | None:
-    """The machine that a saved session worked on, if that was another one."""
-    return _noted(session).get(OWN, {}).get("address")
+def noted_address(session_folder: Path) -> str | None:
+    """Return the address of the machine that a saved session worked on; None if it was this one."""
+    return _noted(session_folder).get(OWN, {}).get("address")
 
 
-def _noted(session: Path) -> dict[str, dict[str, str]]:
+def _noted(session_folder: Path) -> dict[str, dict[str, str]]:
     try:
-        return json.loads((session / KEEPERS).read_bytes())  # type: ignore[no-any-return]
+        return json.loads((session_folder / KEEPERS).read_bytes())  # type: ignore[no-any-return]
     except (OSError, ValueError):
         return {}
 
@@ -118,7 +118,7 @@ def _noted(session: Path) -> dict[str, dict[str, str]]:
 def languages_for(
     machines: dict[str, Machine | JupyterServer], here: list[type[BaseLanguage]]
 ) -> list[type[BaseLanguage]]:
-    """The languages of a session: those of its own machine, and those of each named one, such as `python@gpu`."""
+    """List the languages of a session: those of its machine, and those of each named one, such as `python@gpu`."""
     own = machines.get(OWN)
-    found = own.languages(here, True) if own is not None else list(here)
-    return found + [each for name, machine in machines.items() if name for each in machine.languages(here, False)]
+    languages = own.languages(here, True) if own is not None else list(here)
+    return languages + [each for name, machine in machines.items() if name for each in machine.languages(here, False)]

@@ -1,4 +1,4 @@
-"""One multiplexed connection of the system's OpenSSH: it asks through questions, copies our code, starts a keeper."""
+"""One multiplexed connection of the system's OpenSSH: it asks questions, copies our code, and starts a keeper."""
 
 from __future__ import annotations
 
@@ -111,12 +111,12 @@ class SshAddress:
 
 
 class Ssh:
-    """The connection to one machine, and the folder for its sockets."""
+    """The ssh connection to one machine, and the folder for its sockets."""
 
     def __init__(self, address: SshAddress, command: str = "ssh") -> None:
         self.address = address
         self._command = shlex.split(command)
-        self._folder = Path(tempfile.gettempdir())  # of our own, once there is a connection
+        self._folder = Path(tempfile.gettempdir())  # a private folder once connected
         self._lock = threading.Lock()
 
     def _argv(self, *options: str) -> list[str]:
@@ -131,7 +131,7 @@ class Ssh:
         return [*argv, "--", self.address.host]
 
     def connect(self, ask: Ask) -> None:
-        """Make the connection if there is none; RemoteError if that is not possible."""
+        """Connect if there is no connection. Raises RemoteError if that fails."""
         if not hasattr(socket, "AF_UNIX"):
             raise RemoteError(
                 "Sessions over ssh need Linux or macOS here. On Windows, run Open Interpreter inside WSL."
@@ -141,21 +141,21 @@ class Ssh:
                 self._folder = Path(tempfile.mkdtemp(prefix=PREFIX))
             elif (self._folder / "control").exists() and processes.run(self._argv("-O", "check")).returncode == 0:
                 return
-            with self._asking(ask) as env, tempfile.TemporaryFile() as said:
+            with self._asking(ask) as env, tempfile.TemporaryFile() as errors:
                 try:
-                    process = processes.start(self._argv("-o", "ControlMaster=yes", "-fN"), env=env, stderr=said)
+                    process = processes.start(self._argv("-o", "ControlMaster=yes", "-fN"), env=env, stderr=errors)
                 except FileNotFoundError as error:
                     raise RemoteError("Open Interpreter needs the program `ssh`, which is not installed.") from error
-                code = process.wait()  # it goes to the background when it is connected
-                said.seek(0)
-                words = said.read().decode("utf-8", "replace")
+                code = process.wait()  # returns once ssh has connected and is in the background
+                errors.seek(0)
+                error_text = errors.read().decode("utf-8", "replace")
         if code:
-            lines = [line for line in words.replace("\r", "").splitlines() if line.strip()]
+            lines = [line for line in error_text.replace("\r", "").splitlines() if line.strip()]
             raise RemoteError(f"Can't connect to {self.address}: {' '.join(lines[-3:]) or f'ssh exited with {code}'}")
 
     @contextlib.contextmanager
     def _asking(self, ask: Ask):  # type: ignore[no-untyped-def]
-        """The environment in which ssh asks us what it would ask at a terminal."""
+        """Listen for ssh's questions, and yield the environment in which ssh sends them to us instead of a terminal."""
         program, place = self._folder / "askpass", self._folder / "questions"
         program.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -I -S {shlex.quote(str(ASKPASS))} "$@"\n')
         program.chmod(0o700)
@@ -170,7 +170,7 @@ class Ssh:
                     connection, _ = listener.accept()
                     with connection, contextlib.suppress(OSError, ValueError):
                         asked = json.loads(connection.makefile("rb").readline(100_000))
-                        if asked["kind"] == "none":  # only a message, such as to touch a key
+                        if asked["kind"] == "none":  # only a notice, such as a reminder to touch a key
                             continue
                         prompt = str(asked["prompt"])
                         is_open = "(yes/no" in prompt or asked["kind"] == "confirm"
@@ -179,36 +179,36 @@ class Ssh:
         threading.Thread(target=answer, name="ssh questions", daemon=True).start()
         env = {"SSH_ASKPASS": str(program), "SSH_ASKPASS_REQUIRE": "force", "INTERPRETER_ASKPASS": str(place)}
         try:
-            yield {"DISPLAY": os.environ.get("DISPLAY", ":"), **env}  # before OpenSSH 8.4, it had to be set
+            yield {"DISPLAY": os.environ.get("DISPLAY", ":"), **env}  # before OpenSSH 8.4, it must be set
         finally:
             with contextlib.suppress(OSError):
                 listener.shutdown(socket.SHUT_RDWR)
             listener.close()
 
     def open(self, what: str, name: str, seconds: float) -> socket.socket | None:
-        """A connection to the keeper of that name, started if it is to; None if there is none to resume."""
+        """Connect to the keeper of that name, and `start` it if asked. None if there is none to `resume`."""
         digest, code = bundle()
         arguments = [digest, what, name, str(seconds), self.address.path.encode().hex() or '""']
         boot = base64.b64encode(BOOT.encode()).decode()
         script = FIND.format(pythons=PYTHONS, boot=boot, arguments=" ".join(arguments), old=OLD.decode())
         ours, theirs = socket.socketpair()
-        with theirs, tempfile.TemporaryFile() as said:
+        with theirs, tempfile.TemporaryFile() as errors:
             argv = [*self._argv("-o", "ControlMaster=no", "-T"), f"exec sh -c {shlex.quote(script)}"]
-            process = processes.start(argv, stdin=theirs.fileno(), stdout=theirs.fileno(), stderr=said)
+            process = processes.start(argv, stdin=theirs.fileno(), stdout=theirs.fileno(), stderr=errors)
             theirs.close()
-            threading.Thread(target=process.wait, name="ssh", daemon=True).start()  # so that it is no zombie
+            threading.Thread(target=process.wait, name="ssh", daemon=True).start()  # reaps ssh
             if _greeted(ours, code, self.address):
                 return ours
             ours.close()
             exit_code = process.wait()
-            said.seek(0)
-            words = said.read(10_000).decode("utf-8", "replace").strip()
+            errors.seek(0)
+            error_text = errors.read(10_000).decode("utf-8", "replace").strip()
         if exit_code == GONE and what == "resume":
             return None
-        raise RemoteError(f"Can't start on {self.address}: {words or f'ssh exited with {exit_code}'}")
+        raise RemoteError(f"Can't start on {self.address}: {error_text or f'ssh exited with {exit_code}'}")
 
     def close(self) -> None:
-        """End the connection, and with it all that uses it."""
+        """End the connection and everything that uses it."""
         with self._lock:
             if self._folder.name.startswith(PREFIX):
                 with contextlib.suppress(OSError):
@@ -218,7 +218,7 @@ class Ssh:
 
 
 def _greeted(ours: socket.socket, code: bytes, address: SshAddress) -> bool:
-    """Whether our program runs there, which got our code if it had none; False if it ended before that."""
+    """Wait until our program runs there, sending it our code if it asks. False if it ends first."""
     begun = b""
     while True:
         piece = ours.recv(1)  # what follows belongs to the keeper
@@ -233,10 +233,10 @@ def _greeted(ours: socket.socket, code: bytes, address: SshAddress) -> bool:
         elif line == HAVE:
             return bool(ours.recv(1, socket.MSG_PEEK))  # the keeper speaks first
         elif line.startswith(OLD):
-            found = line.removeprefix(OLD).decode("utf-8", "replace")
-            words = f"{address} has {found}" if "Python" in found else f"{address} has no Python"
+            version = line.removeprefix(OLD).decode("utf-8", "replace")
+            reason = f"{address} has {version}" if "Python" in version else f"{address} has no Python"
             raise RemoteError(
-                f"{words}, and Open Interpreter needs Python 3.11 or later there, for any language. Install it there, "
+                f"{reason}, and Open Interpreter needs Python 3.11 or later there, for any language. Install it there, "
                 "for instance with `uv python install 3.12` or your package manager, so that `python3` or `python3.12` "
                 "is found over ssh."
             )
@@ -244,7 +244,7 @@ def _greeted(ours: socket.socket, code: bytes, address: SshAddress) -> bool:
 
 @functools.cache
 def bundle() -> tuple[str, bytes]:
-    """What the other machine needs of our code, as a tar file, and its digest."""
+    """Pack the code that the other machine needs as a tar file, and return its digest with it."""
     files = {f"interpreter/{name}": PACKAGE / name for name in COPIED.split()}
     spec = importlib.util.find_spec("platformdirs")
     roots = [("interpreter", PACKAGE, each) for each in COPIED_FOLDERS]

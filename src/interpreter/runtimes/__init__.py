@@ -18,10 +18,10 @@ Language = type[BaseLanguage]
 
 
 def built_in_languages() -> list[Language]:
-    """The languages that come with the package, most used first: what the packages in this folder export."""
+    """List the languages that come with the package, most used first: those that the packages in this folder export."""
     from pkgutil import iter_modules
 
-    packages = [import_module(f"{__name__}.{found.name}") for found in iter_modules(__path__) if found.ispkg]
+    packages = [import_module(f"{__name__}.{module.name}") for module in iter_modules(__path__) if module.ispkg]
     exported = [getattr(package, name) for package in packages for name in getattr(package, "__all__", ())]
     classes = [each for each in exported if isinstance(each, type) and issubclass(each, BaseLanguage)]
     return sorted(classes, key=lambda language: (language.order, language.name))
@@ -33,13 +33,13 @@ def _built_in() -> tuple[Language, ...]:
 
 
 class Registry:
-    """Finds languages by name: those of one session, or without one those that come with the package."""
+    """Finds languages by name: those of one session, or by default those that come with the package."""
 
     def __init__(self, languages: Callable[[], Sequence[Language]] = _built_in) -> None:
         self._languages = languages
 
     def find(self, name: str) -> Language | None:
-        """The language with that name or alias, however it is capitalised."""
+        """Find the language with that name or alias, ignoring case."""
         wanted = name.strip().lower()
         for language in self._languages():
             if any(wanted == known.lower() for known in (language.name, *language.aliases)):
@@ -47,12 +47,12 @@ class Registry:
         return None
 
     def describe(self, name: str) -> Language:
-        """The same; a language that the session does not have is described by the package, or by the defaults."""
-        found = self.find(name) or BUILT_IN.find(name)
-        return found or type("Unknown", (BaseLanguage,), {"name": name.strip()})
+        """Find a language. If the session does not have it, return the package's class or one with the defaults."""
+        language = self.find(name) or BUILT_IN.find(name)
+        return language or type("Unknown", (BaseLanguage,), {"name": name.strip()})
 
     def canonical(self, name: str) -> str:
-        """One name for each language, in lower case."""
+        """Return one name for each language, in lower case."""
         return self.describe(name).name.lower()
 
 

@@ -1,4 +1,4 @@
-"""What a language offers, for users to subclass; and the formats that are shown but not run."""
+"""The base class of a language, which users can subclass; and the formats that are shown but not run."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from interpreter.errors import NotPreviewableError, NotRestorableError, UsageErr
 if TYPE_CHECKING:
     from interpreter.questions import Step
     from interpreter.runtimes.dry_run import DryRun, Overlay
-    from interpreter.runtimes.launch import SessionContext
+    from interpreter.runtimes.launch import RuntimeContext
     from interpreter.runtimes.state import Completions, Restored, TableQuery, Value, Variable, Window
 
 NOT_TAKEN_ALONG = "{name} variables can't be copied. Run its blocks again instead."
@@ -31,20 +31,20 @@ class BaseLanguage:
     class has the form `package.module:name`; the part that needs it imports it then.
     """
 
-    name: str = "baselanguage"  # what people call it; the model, exports and rules use it in lower case
+    name: str = "baselanguage"  # its display name; the model, exports and rules use it in lower case
     aliases: Sequence[str] = ()  # other names that a model or a user may write
     file_extension: str | None = None  # the extension of its files, without the dot
-    # What starts a comment that ends with the line.
+    # The characters that start a comment up to the end of the line.
     comment: str = "#"
-    # The Pygments lexer that highlights it; None: the one that has the language's name, if there is one.
+    # The Pygments lexer for highlighting. None: the one with the language's name, if there is one.
     lexer: str | None = None
     system_message: str | None = None  # what the model should know about it
     # A multi-line regular expression; its groups are the names that a block defines for later blocks.
     definitions: str | None = None
-    quotes_paths: bool = False  # whether code has file names in quotes; if not, any word may be one
+    quotes_paths: bool = False  # whether code quotes file names; if not, any word may be one
 
     takes_keys: bool = False  # whether a running block reads the keyboard, through `send_keys`
-    # Whether the output of a failed block says what went wrong; if not, the terminal shows the exit code.
+    # Whether the output of a failed block explains the error. If not, the terminal shows the exit code.
     explains_failures: bool = True
     sandboxable: bool = False  # whether its code runs in a separate process, which a sandbox can contain
 
@@ -53,16 +53,16 @@ class BaseLanguage:
     analysis: str | None = None
     # The scanners of safe mode that understand it, each an `interpreter.policy.scanners.scanner.ScannerTool`.
     scanners: Sequence[str] = ()
-    # Where code of other languages can be part of a block: `(code, registry) -> parts`, for the scanners.
+    # For code of other languages inside a block: `(code, registry) -> parts`, for the scanners.
     scan_parts: str | None = None
-    # The first line of a notebook cell that runs a block, such as `%%script lua`; empty: it needs none. None: a
-    # notebook cannot run it, and shows the code as text.
+    # The first line of a notebook cell that runs a block, such as `%%script lua`; empty if it needs none. None:
+    # notebooks can't run it, and show the code as text.
     cell_magic: str | None = None
-    # Where cells need help to keep their state: `(codes) -> interpreter.export.notebook.Setup | None`. Without it, a
-    # cell repeats the earlier blocks whose `definitions` it uses.
+    # If cells need help to keep their state: `(codes) -> interpreter.export.notebook.Setup | None`. Without it, a cell
+    # repeats the earlier blocks whose `definitions` it uses.
     cell_setup: str | None = None
-    # How the script export carries a block over, as in `interpreter.export.script.steps:add_python`. None: it does not,
-    # and says so.
+    # Adds a block to an exported script, as in `interpreter.export.script.steps:add_python`. None: the script leaves
+    # blocks in this language out, with a note.
     script: str | None = None
     # Called once per run when the block has ended or moved to the background, usually from the reader thread. Set it
     # before `run`. It must not wait. A language that runs blocks in the caller's thread does not call it.
@@ -70,31 +70,31 @@ class BaseLanguage:
 
     # Whether `stop` ends a block at once. If not, Ctrl-C raises KeyboardInterrupt inside `run`.
     handles_interrupts = False
-    install: str = ""  # how to get the program that runs it, as commands to type
+    install: str = ""  # the commands that install the program that runs it
     order: int = 100  # its position among the built-in languages, most used first
     runs_on: str = ""  # the machine that its code runs on, if that is not this one
-    covered_by_undo: bool = True  # whether what its blocks do to files of the workspace can be undone
-    is_common: bool = True  # whether small models are offered it too: a longer list makes them choose badly
+    covered_by_undo: bool = True  # whether changes that its blocks make to workspace files can be undone
+    is_common: bool = True  # whether small models are offered it: a longer list makes them choose badly
 
     @classmethod
-    def variant(cls, context: SessionContext) -> type[BaseLanguage]:
-        """The class that runs its blocks with these settings."""
+    def variant(cls, context: RuntimeContext) -> type[BaseLanguage]:
+        """Return the class that runs blocks with these settings."""
         return cls
 
     def version(self) -> str | None:
-        """What runs it, for the model to know, such as `Node.js 20.11`; None if it is missing, empty if irrelevant."""
+        """Return what runs it, for the model: such as `Node.js 20.11`; None if that is missing, empty if irrelevant."""
         return ""
 
     def installed(self) -> str | None:
-        """The program that runs it and its version, for people; None if it is missing, empty if it needs none."""
+        """Return the program that runs it and its version, for people; None if missing, empty if it needs none."""
         return self.version()
 
     def run(self, code: str) -> Iterator[Step]:
-        """Run the code and yield what happens as chunks without a role."""
+        """Run the code, and yield its output and effects as chunks without a role."""
         raise NotImplementedError(f"{type(self).__name__} does not say how to run code")
 
     def variables(self) -> list[Variable]:
-        """The live variables; BusyError while a block runs."""
+        """List the live variables. Raises BusyError while a block runs."""
         return []
 
     def look(
@@ -105,47 +105,47 @@ class BaseLanguage:
         view: TableQuery | None = None,
         again: bool = False,
     ) -> Value:
-        """A value to look at: of a table, these rows and columns of this view.
+        """Return a value to look at; of a table, these rows and columns of this view.
 
-        `again`: nothing has changed since the last look at the same view.
+        With `again`, nothing has changed since the last look at the same view.
         """
         raise UsageError(f"{self.name} can't show values.")
 
     def stop_looking(self) -> None:
-        """End a look that takes too long; from any thread."""
+        """Stop a look that takes too long; from any thread."""
 
     def complete(self, code: str, cursor: int) -> Completions:
-        """What could be typed at the cursor; nothing if there is no quick answer."""
+        """Complete the code at the cursor; no completions if that is not possible quickly."""
         from interpreter.runtimes.state import Completions
 
         return Completions(cursor)
 
     @property
     def state(self) -> int | None:
-        """The number of the present state of the variables, to return to later; None where that is not possible."""
+        """Return the number of the present state of the variables, to restore later; None if that is not possible."""
         return None
 
     def points(self) -> list[int]:
-        """The states that can be returned to, the oldest first."""
+        """List the states that can be restored, oldest first."""
         return []
 
     def restore(self, state: int) -> Restored:
-        """Return to a state; afterwards, the present one can be returned to. NotRestorableError if that fails."""
+        """Restore a state, after which the present one can be restored. Raises NotRestorableError if that fails."""
         raise NotRestorableError(f"{self.name} variables can't be restored. Run its blocks again instead.")
 
     def split(self, computer: Any) -> tuple[BaseLanguage, Restored]:
-        """An independent copy for another computer, with the same variables; and what could not be copied.
+        """Copy the language to another computer, with its variables; return the copy and what could not be copied.
 
-        NotRestorableError if that is not possible.
+        Raises NotRestorableError if that is not possible.
         """
         raise NotRestorableError(NOT_TAKEN_ALONG.format(name=self.name))
 
     def dry_run(self, overlay: Overlay) -> DryRun:
-        """Prepare to run a block without consequences; NotPreviewableError if that is not possible."""
+        """Prepare to run a block without consequences. Raises NotPreviewableError if that is not possible."""
         raise NotPreviewableError(f"{self.name} blocks can't be previewed, because their variables can't be copied.")
 
     def stop(self) -> None:
-        """End the block that is running; may be called from another thread."""
+        """Stop the running block; may be called from another thread."""
 
     def terminate(self) -> None:
         """Release everything the language holds; the next run starts fresh."""

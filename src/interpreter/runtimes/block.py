@@ -1,4 +1,4 @@
-"""One run of code in a runtime: its events in order, its whole output, its deadline, and what it shows as chunks."""
+"""One run of code in a runtime: its events in order, its whole output, its deadline, and the chunks that it shows."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from interpreter.messages import Chunk
 from interpreter.questions import Step
 from interpreter.runtimes.protocol import READ_SIZE, Frame
 
-WAITING_LIMIT = 4 * 1024 * 1024  # characters that may wait for a slow consumer before the program has to
-EVENT_SIZE = 500  # that an event counts, beside its text
+WAITING_LIMIT = 4 * 1024 * 1024  # characters buffered for a slow consumer before the program has to wait
+EVENT_SIZE = 500  # characters that an event counts, besides its text
 
 # -- channels: where a block and its children write ------------------------------------------------------------------
 
@@ -36,8 +36,8 @@ class Channels:
     reads: list[tuple[int, str]] = field(default_factory=list)  # (our end, "stdout" or "stderr")
     sends: list[int] = field(default_factory=list)  # sent to the driver with the run frame
     held: list[int] = field(default_factory=list)  # kept open here until the block has ended
-    fields: Frame = field(default_factory=dict)  # what the run frame says about them
-    plain: Callable[[str], str] = str  # cleans what is written before anyone reads it
+    fields: Frame = field(default_factory=dict)  # the run frame's fields about them
+    plain: Callable[[str], str] = str  # cleans the output before anyone reads it
 
 
 MAX_HELD_BYTES = 1024 * 1024  # bytes; more than a pipe or a terminal can hold back
@@ -47,12 +47,12 @@ MAX_EARLY_LENGTH = 64 * 1024  # characters
 class OutputChannel:
     """Our end of a pipe or a terminal that a block, its children or the worker itself write to."""
 
-    order = 1  # what the driver framed before a child wrote comes first
+    order = 1  # after frames, which the driver sent before a child wrote
 
     def __init__(self, block: RunningBlock | None, fd: int, name: str, plain: Callable[[str], str] = str) -> None:
         self.block, self.fd, self.name, self._plain = block, fd, name, plain
-        self.before: OutputChannel | None = None  # what arrived there comes first
-        self.early = ""  # the end of what was written while there was no block
+        self.before: OutputChannel | None = None  # its output comes first
+        self.early = ""  # the last output written while there was no block
         self._open = True
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         os.set_blocking(fd, False)
@@ -61,7 +61,7 @@ class OutputChannel:
         return self.fd
 
     def ready(self) -> bool:
-        """Take what is there; False at the end."""
+        """Read what is available. False at the end of the stream."""
         if self.before is not None:
             self.before.drain()
         try:
@@ -69,12 +69,12 @@ class OutputChannel:
         except BlockingIOError:
             return True
         except OSError:
-            data = b""  # a pseudo-terminal whose last writer left answers with EIO
+            data = b""  # a pseudo-terminal without writers answers with EIO
         self._take(data)
         return bool(data)
 
     def drain(self) -> None:
-        """Take everything written so far, and little more of what a background job still writes."""
+        """Read everything written so far, but little of what a background job writes in the meantime."""
         taken = 0
         with contextlib.suppress(OSError):
             while self._open and taken < MAX_HELD_BYTES and (data := os.read(self.fd, READ_SIZE)):
@@ -114,7 +114,7 @@ class RunningBlock:
         self.held: list[int] = []
         self.attached = True
         self.finished = False
-        self.started = clock_ticks()  # processes that start later are its own
+        self.started = clock_ticks()  # processes that start later belong to it
         self.last: Frame | None = None  # the event that ended it
         self.ended = threading.Event()  # set when `last` is
         self.on_end: Callable[[], None] | None = None  # called once, in the thread that ends the block
@@ -125,13 +125,13 @@ class RunningBlock:
         self._ending = threading.Lock()
         self._events: deque[tuple[Frame, int]] = deque()  # each with `_put` as it was after the event
         self._put = self._got = 0  # characters; each has one writer
-        self._arrived = threading.Lock()  # released when something new may be there
+        self._arrived = threading.Lock()  # released when there may be new events
         self._room = threading.Event()
         self._room.set()
 
     @property
     def running(self) -> bool:
-        """Whether the block, or something it started, is still running."""
+        """Check whether the block, or something it started, is still running."""
         return not self.finished or bool(self.channels)
 
     # -- for the reader thread -----------------------------------------------------------------------------------------
@@ -192,11 +192,11 @@ class RunningBlock:
 
     def _arrive(self) -> None:
         if self._arrived.locked():
-            with contextlib.suppress(RuntimeError):  # another thread released it first
+            with contextlib.suppress(RuntimeError):  # already released by another thread
                 self._arrived.release()
 
     def interrupt(self) -> None:
-        """Mark it as interrupted, and wake the reader if it waits for room."""
+        """Mark the block as interrupted, and wake the reader if it waits for room."""
         self.interrupted = True
         self._room.set()
 
@@ -206,18 +206,21 @@ class RunningBlock:
         self._room.set()
 
     def detach(self) -> None:
-        """The consumer is gone: new output goes to the spool only."""
+        """Detach from the consumer, which is gone: new output goes to the spool only."""
         self.attached = False
         self.stop_waiting()
 
     # -- for the consumer ----------------------------------------------------------------------------------------------
 
     def peek(self, timeout: float = -1) -> Frame:
-        """The next event. It stays the next one until `advance`. Raises queue.Empty after the timeout, in seconds."""
+        """Return the next event, which stays the next one until `advance`.
+
+        Raises queue.Empty after `timeout` seconds.
+        """
         while not self._events:
             if self.last is not None and not self._events:
                 return self.last
-            self._room.set()  # in case an exception kept `advance` from doing so
+            self._room.set()  # in case an exception stopped `advance` before it did this
             if not self._arrived.acquire(timeout=timeout):
                 raise queue.Empty
         return self._events[0][0]
@@ -230,7 +233,7 @@ class RunningBlock:
             self._room.set()
 
     def events(self, interrupt: Callable[[], None]) -> Iterator[Frame]:
-        """Its events, while it runs or later. The last one is `last`.
+        """Yield the block's events, while it runs or later. The last one is `last`.
 
         On KeyboardInterrupt the block is interrupted, the remaining events still come, and then it is raised again.
         """
@@ -259,7 +262,10 @@ class RunningBlock:
     def shown(
         self, steps: Callable[[Frame], Iterable[Step]], interrupt: Callable[[], None]
     ) -> Generator[Step, None, None]:
-        """What its events show. KeyboardInterrupt, such as while the user answers a question, is raised at the end."""
+        """Yield what the block's events show.
+
+        KeyboardInterrupt, for example during a question, is raised at the end.
+        """
         struck = False
         for event in self.events(interrupt):
             left = steps(event)
@@ -292,7 +298,7 @@ class RunningBlock:
 
 _INSTALLS = re.compile(r"\bpip3?\b['\", \w.=*-]{0,80}\binstall\b")
 _ESCAPE = re.compile(r"\x1b\[[0-?]*[ -/]*(?:[@-~]|$)")
-_FIRST = re.compile(  # steps that other programs hardly write
+_FIRST = re.compile(  # steps that other programs rarely print
     r"Collecting \S+(?: \(from .*)?$|Requirement already satisfied:|Looking in (?:indexes|links):|Processing \S*[/.]|"
     r"Obtaining \S+:|Resolved \d+ pack|Using Python \d"
 )
@@ -305,14 +311,14 @@ _IS_THERE = re.compile(r"Requirement already satisfied: (\S+)(?!.*\(from )")
 _ASKED = re.compile(r"Collecting ([\w.-]+)(?!.*\(from )")
 _INSTALLED = re.compile(r"Successfully installed |Installed \d+ pack")
 _MAX_NAMED = 4
-_MAX_HELD = 40  # characters of a line that has begun and may be one of the log
+_MAX_HELD = 40  # characters of an unfinished line that may belong to the log
 
 
 class InstallLog:
-    """Turns the log of pip or uv into one line, the last one. All other text passes."""
+    """Shortens the log of pip or uv to one line, its last. All other text passes."""
 
     def __init__(self) -> None:
-        self.step = ""  # what it does now; empty when it is over
+        self.step = ""  # the current step; empty when it is over
         self._open, self._passes = "", False
         self._there, self._asked = list[str](), list[str]()
         self._inside = self._ignores_blanks = False
@@ -348,7 +354,7 @@ class InstallLog:
         return self._already() + line + "\n"
 
     def end(self) -> str:
-        """What is left to say: code shows or asks something else."""
+        """Return the text still held back, because code now shows or asks for something."""
         line, self._open = "" if self._is_step(self._open) else self._open, ""
         self._passes = self._passes or bool(line)
         return self._already() + line
@@ -361,7 +367,7 @@ class InstallLog:
 # -- the whole output ------------------------------------------------------------------------------------------------
 
 MAX_IN_MEMORY = 256 * 1024
-MAX_KEPT_BYTES = 2 * 1024**3  # all kept outputs together; the oldest go first
+MAX_KEPT_BYTES = 2 * 1024**3  # all kept outputs together; the oldest are deleted first
 
 
 class Spool:
@@ -371,7 +377,7 @@ class Spool:
     """
 
     def __init__(self, folder: Callable[[], Path]) -> None:
-        self._folder = folder  # called when there is something to put there
+        self._folder = folder  # called when the first file is needed
         self._lock = threading.Lock()
         self._pieces: list[str] = []
         self._file: IO[str] | None = None
@@ -384,14 +390,14 @@ class Spool:
                 return
             self.length += len(text)
             if self.length > MAX_KEPT_BYTES:
-                return  # a flood: the rest is not kept
+                return  # too much output: the rest is not kept
             if self._file is None:
                 self._pieces.append(text)
                 if self.length > MAX_IN_MEMORY:
                     self._open_file()
             else:
                 self._file.write(text)
-                if self._kept:  # its path is known, and it may be read now
+                if self._kept:  # others know its path, and may read it now
                     self._file.flush()
 
     def read(self) -> str:
@@ -404,7 +410,7 @@ class Spool:
             return path.read_text("utf-8") if path.exists() else ""
 
     def keep(self) -> str:
-        """Put everything so far into a file and return its path."""
+        """Write everything so far to a file and return its path."""
         with self._lock:
             file = self._file or self._open_file()
             self._kept = True
@@ -458,20 +464,20 @@ def outputs_folder() -> Path:
 # -- the deadline ----------------------------------------------------------------------------------------------------
 
 SWEEP_AFTER = 0.4  # seconds from an interrupt until the block's children are killed
-AGAIN_AFTER = 0.6  # until it is interrupted once more: while os.system() waits for a child, it takes none
+AGAIN_AFTER = 0.6  # until a second interrupt: os.system() ignores them while it waits for a child
 KILL_AFTER = 1.0  # seconds from an interrupt until the worker is killed
 STEPS = {  # the next stage, and the seconds until the one after it
     "running": ("asked", SWEEP_AFTER),
     "asked": ("swept", AGAIN_AFTER - SWEEP_AFTER),
     "swept": ("pressed", KILL_AFTER - AGAIN_AFTER),
 }
-START_DELAYS = 25  # how often the first of these steps is put off for a worker that is still starting
-STARVED = 0.3  # of the time: a thread that waited so long for a processor could not react
-STARVED_DELAYS = 75  # how often a step is put off for that
+START_DELAYS = 25  # how often the first step is postponed for a worker that is still starting
+STARVED = 0.3  # a thread that waited for a processor for this share of the time could not react
+STARVED_DELAYS = 75  # how often a step is postponed for that
 
 
 class Clock:
-    """When a block that must end is pressed next, and why it ended if it was."""
+    """Decides when a block that must end is pressed next, and records why it ended."""
 
     def __init__(self, timeout: float | None, worker: Callable[[], int | None] = lambda: None) -> None:
         self._until = None if timeout is None else time.monotonic() + timeout
@@ -485,7 +491,7 @@ class Clock:
         return None if self._until is None else max(0.0, self._until - time.monotonic())
 
     def may_still_start(self) -> bool:
-        """Whether a worker that is not ready yet gets a little more time; if so, it is granted."""
+        """Grant a worker that is not ready a little more time, if it has not had too much already."""
         if self.in_grace_period():
             return True
         self._start_delays -= 1
@@ -494,7 +500,7 @@ class Clock:
         return self._start_delays >= 0
 
     def in_grace_period(self) -> bool:
-        """Whether a worker gets more time because the machine was too busy to run it; if so, it is granted."""
+        """Grant a worker more time if the machine was too busy to run it."""
         long = STARVED * (time.monotonic() - self._since)
         for thread, (ran, waited) in self._scheduled().items():
             ran_before, waited_before = self._before.get(thread, (0.0, 0.0))
@@ -505,7 +511,7 @@ class Clock:
         return False
 
     def _scheduled(self) -> dict[str, tuple[float, float]]:
-        """The same for the worker, a program that it runs, and us: if we can't listen, it can't end."""
+        """Return the scheduled times of the worker, the programs it runs, and us: if we can't listen, it can't end."""
         pid = self._worker()
         from interpreter.runtimes.bridge import family
 
@@ -520,27 +526,27 @@ class Clock:
 
 
 def clock_ticks() -> int:
-    """The time in the unit of the start times of processes; 0 where they are unknown."""
+    """Return the time in the unit of process start times; 0 on systems without them."""
     is_known = sys.platform == "linux"
     return int(time.clock_gettime(time.CLOCK_BOOTTIME) * os.sysconf("SC_CLK_TCK")) if is_known else 0
 
 
 def scheduled_times(pid: int) -> dict[str, tuple[float, float]]:
-    """By thread, the seconds that it ran, and that it was ready but had no processor; empty where that is unknown."""
-    found: dict[str, tuple[float, float]] = {}
-    with contextlib.suppress(OSError, ValueError):  # it has ended, or this is not Linux
+    """Return, by thread, the seconds that it ran and that it waited for a processor; empty on other systems."""
+    times: dict[str, tuple[float, float]] = {}
+    with contextlib.suppress(OSError, ValueError):  # the process has ended, or this is not Linux
         for task in os.listdir(f"/proc/{pid}/task"):
             with open(f"/proc/{pid}/task/{task}/schedstat", encoding="ascii") as file:
                 ran, waited, _ = file.read().split()
-                found[task] = int(ran) / 1e9, int(waited) / 1e9
-    return found
+                times[task] = int(ran) / 1e9, int(waited) / 1e9
+    return times
 
 
 # -- chunks ----------------------------------------------------------------------------------------------------------
 
 
 def event_chunks(event: Frame, emit_images: bool = True) -> Iterator[Chunk]:
-    """What an event shows. Without `emit_images`, the model does not get the images."""
+    """Convert an event to chunks. Without `emit_images`, the model does not get the images."""
     match event["event"]:
         case "stream":
             yield console(event["text"], event["name"])
@@ -555,12 +561,12 @@ def event_chunks(event: Frame, emit_images: bool = True) -> Iterator[Chunk]:
 
 
 IMAGES = {"image/png": "base64.png", "image/jpeg": "base64.jpeg"}
-READABLE = ("text/markdown", "text/latex", "application/json")  # good for the user and the model alike
+READABLE = ("text/markdown", "text/latex", "application/json")  # for the user and the model alike
 PICTORIAL = ("image/svg+xml", "application/javascript")  # for the user; the model gets the plain text
 
 
 def display_chunks(data: dict[str, Any], emit_images: bool = True) -> Iterator[Chunk]:
-    """What code displays (a MIME bundle) as chunks, the richest form that we know first.
+    """Convert a MIME bundle that code displays to chunks, the richest form that we know first.
 
     Without `emit_images`, the model does not get the images.
     """
@@ -575,7 +581,7 @@ def display_chunks(data: dict[str, Any], emit_images: bool = True) -> Iterator[C
     as_text = [console(_line(plain))] if plain else []
     if "text/html" in data:
         for chunk in as_text:
-            yield {**chunk, "also": "html"}  # what follows is the same for the user
+            yield {**chunk, "also": "html"}  # the HTML that follows replaces it for the user
         yield {"type": "code", "format": "html", "content": _text(data["text/html"]), "recipient": "user"}
         return
     for mime in PICTORIAL:
@@ -592,7 +598,7 @@ def display_chunks(data: dict[str, Any], emit_images: bool = True) -> Iterator[C
 
 
 def _text(form: Any) -> str:
-    """What a bundle has for a MIME type: text, lines, or anything that JSON can hold."""
+    """Return a bundle's entry as text; it can be text, lines, or any JSON value."""
     if isinstance(form, list) and all(isinstance(line, str) for line in form):
         return "".join(form)
     return form if isinstance(form, str) else json.dumps(form, indent=2, ensure_ascii=False)
@@ -608,7 +614,7 @@ def console(text: str, stream: str = "stdout") -> Chunk:
 
 
 def notice(text: str) -> Chunk:
-    """Our own message within a block's output."""
+    """Make a chunk with our own message, to appear in a block's output."""
     return {**console(text, "stderr"), "ours": True}
 
 

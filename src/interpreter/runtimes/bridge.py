@@ -39,50 +39,50 @@ from typing import Any
 Frame = dict[str, Any]
 READ_SIZE = 64 * 1024
 CAPACITY = 64 * 1024  # of a pipe: what was written earlier is no more than that
-OF_PROCESS = {"_", "PWD", "OLDPWD", "SHLVL", "USER"}  # variables that say what a process is
+OF_PROCESS = {"_", "PWD", "OLDPWD", "SHLVL", "USER"}  # variables that describe the process itself
 CHANGED = "changed.json"  # the environment variables that the last block changed, for the host
 POLL_INTERVAL = 0.1  # seconds, for a one-shot program that waits for input
 CAN_LOOK = sys.platform == "linux"  # whether a program that waits for input can be seen
 
 
 class Backend:
-    """What runs the blocks."""
+    """Runs the blocks of a bridge."""
 
     def __init__(self, bridge: Bridge) -> None:
         self.bridge = bridge
 
     def start(self) -> None:
-        """Get ready, and say so."""
+        """Get ready, and report that to the host."""
         self.bridge.send(event="ready")
 
     def run(self, frame: Frame, code: Path) -> None:
-        """Begin a block, whose code is in a file, too; `Bridge.done` ends it."""
+        """Begin a block, whose code is also in a file; `Bridge.done` ends it."""
         raise NotImplementedError
 
     def answer(self, text: str | None) -> None:
-        """What the user typed; None for the end of input."""
+        """Pass on what the user typed; None for the end of input."""
 
     def interrupt(self) -> None:
-        """End the block; in a signal handler, so in the middle of anything."""
+        """End the block. Called from a signal handler, which can interrupt any of our code."""
 
     def children_changed(self) -> None:
-        """A child process may have ended, or a signal has come."""
+        """Handle a signal, which may mean that a child process has ended."""
 
     def idle(self) -> None:
-        """Nothing has happened for a while."""
+        """Handle a pause: nothing has happened for a while."""
 
 
 class Bridge:
-    """The connection to the host, the block that runs, and what the backend has to be read from."""
+    """The connection to the host, the running block, and the streams to read for the backend."""
 
     def __init__(self, data: int, config: Frame, backend: Callable[[Bridge], Backend]) -> None:
         self.socket = socket.socket(fileno=data)
         self.config = config
         self.selector = selectors.DefaultSelector()
-        self.block: int | None = None  # the one that runs
+        self.block: int | None = None  # the running one
         self.last = 0
         self.interrupted = False
-        self.idle_after: float | None = None  # how long to wait for something before `idle` is called
+        self.idle_after: float | None = None  # seconds without events before `idle` is called
         self.backend = backend(self)
         self._pending = b""
         self._wake, self._waker = socket.socketpair()
@@ -150,7 +150,7 @@ class Bridge:
 
 
 def adopt(frame: Frame) -> None:
-    """Use the environment variables and the directory that a frame has."""
+    """Apply the environment variables and the directory in a frame."""
     for name, value in frame.get("env", {}).items():
         os.environ.pop(name, None)
         if value is not None:
@@ -160,7 +160,7 @@ def adopt(frame: Frame) -> None:
 
 
 class Pipe:
-    """What a program writes to one of its streams, forwarded as it comes."""
+    """A stream of a program, forwarded as it comes."""
 
     def __init__(self, bridge: Bridge, file: Any, name: str) -> None:
         self._bridge, self._file, self._name = bridge, file, name
@@ -169,7 +169,7 @@ class Pipe:
         bridge.selector.register(file, selectors.EVENT_READ, self.read)
 
     def read(self) -> int:
-        """Forward what is there; the number of bytes, 0 if there was nothing."""
+        """Forward what is available. Returns the number of bytes, 0 if there was nothing."""
         try:
             data = b"" if self._file.closed else os.read(self._file.fileno(), READ_SIZE)
         except BlockingIOError:
@@ -178,13 +178,13 @@ class Pipe:
         if self._bridge.block is not None or self._bridge.last:
             self._bridge.stream(self._name, text)
         else:
-            os.write(2, text.encode("utf-8", "replace"))  # why it cannot start
+            os.write(2, text.encode("utf-8", "replace"))  # the reason why it cannot start
         if not data:
             self.close()
         return len(data)
 
     def drain(self) -> None:
-        """Forward what was written until now. A background process may never stop writing."""
+        """Forward everything written so far, but no more: a background process may never stop writing."""
         left = CAPACITY
         while left > 0 and (size := self.read()):
             left -= size
@@ -196,7 +196,7 @@ class Pipe:
 
 
 class Program(Backend):
-    """What both kinds of programs have in common: a process in a group of its own, and its streams."""
+    """The common part of both kinds of programs: a process in its own group, and its streams."""
 
     def __init__(self, bridge: Bridge) -> None:
         super().__init__(bridge)
@@ -233,13 +233,13 @@ class Persistent(Program):
     """A driver in the program's own language, which keeps the variables."""
 
     _files = 0
-    _missing = ""  # the package that the block could not load
+    _missing = ""  # a package that the block could not load
 
     def start(self) -> None:
         read, commands = os.pipe()
         self._replies, write = os.pipe()
         places = {"{commands}": f"/dev/fd/{read}", "{replies}": f"/dev/fd/{write}"}
-        command = [places.get(word, word) for word in self.bridge.config["command"]]
+        command = [places.get(part, part) for part in self.bridge.config["command"]]
         self.launch(command, subprocess.DEVNULL, (read, write))
         self._commands = open(commands, "w", encoding="utf-8", errors="surrogateescape", buffering=1)  # noqa: SIM115
         os.close(read)
@@ -261,7 +261,7 @@ class Persistent(Program):
         try:
             self._commands.write(command + "\n")
         except OSError:
-            pass  # it has ended, which is noticed elsewhere
+            pass  # it has ended, which other code handles
 
     def _file(self, text: str) -> Path:
         self._files += 1
@@ -283,7 +283,7 @@ class Persistent(Program):
             if word == "ready":
                 self.bridge.send(event="ready")
                 continue
-            self.drain()  # what it printed before
+            self.drain()  # its output comes before its reply
             match word if number is not None else "":
                 case "input":
                     self.bridge.send(event="input_request", block=number, prompt=rest)
@@ -302,7 +302,7 @@ class Persistent(Program):
                     self.bridge.done(status, int(code), cwd=folder, missing=missing or None)
 
     def children_changed(self) -> None:
-        """If the program has ended, end in the same way, after everything it wrote."""
+        """End as the program ended, after forwarding everything it wrote, if it has ended."""
         assert self.process is not None
         code = self.process.poll()
         if code is None:
@@ -314,15 +314,15 @@ class Persistent(Program):
         os._exit(code)
 
 
-def bundle(words: list[str]) -> dict[str, str]:
-    """The forms of a value by MIME type, from the files that have them."""
-    found = {}
-    for mime, path in zip(words[::2], words[1::2], strict=False):
+def bundle(arguments: list[str]) -> dict[str, str]:
+    """Read the forms of a value, by MIME type, from files, and delete them."""
+    forms = {}
+    for mime, path in zip(arguments[::2], arguments[1::2], strict=False):
         data = Path(path).read_bytes()
         is_text = mime.startswith("text/") or mime.endswith(("json", "xml"))
-        found[mime] = data.decode("utf-8", "replace") if is_text else base64.b64encode(data).decode("ascii")
+        forms[mime] = data.decode("utf-8", "replace") if is_text else base64.b64encode(data).decode("ascii")
         os.unlink(path)
-    return found
+    return forms
 
 
 class OneShot(Program):
@@ -338,7 +338,7 @@ class OneShot(Program):
         self._state = code.with_name("state")
         self._state.with_name(CHANGED).unlink(missing_ok=True)
         places = {"{file}": str(code), "{state}": str(self._state)}
-        command = [places.get(word, word).replace("{file}", str(code)) for word in self.bridge.config["command"]]
+        command = [places.get(part, part).replace("{file}", str(code)) for part in self.bridge.config["command"]]
         try:
             self.launch(command, subprocess.PIPE if CAN_LOOK else subprocess.DEVNULL)
         except OSError as error:
@@ -348,7 +348,7 @@ class OneShot(Program):
         self.bridge.idle_after, self._asking = POLL_INTERVAL if CAN_LOOK else None, False
 
     def idle(self) -> None:
-        """Ask for input if the program waits for it: nothing else says so."""
+        """Ask for input if the program is waiting for it, which it does not report."""
         process, number = self.process, self.bridge.block
         if process is None or number is None or self._asking or not any(map(waits_for_input, family(process.pid))):
             return
@@ -358,7 +358,7 @@ class OneShot(Program):
 
     def answer(self, text: str | None) -> None:
         assert self.process is not None and self.process.stdin is not None
-        self._asking = text is None  # at the end of input there is nothing more to ask
+        self._asking = text is None  # after the end of input, don't ask again
         try:
             if text is not None:
                 os.write(self.process.stdin.fileno(), text.encode("utf-8", "replace") + b"\n")
@@ -380,7 +380,7 @@ class OneShot(Program):
         self.bridge.done(status, code if code >= 0 else 128 - code, **self._left())
 
     def _left(self) -> Frame:
-        """The directory and the exported variables that the block left, if the program says so."""
+        """Apply and return the directory and exported variables that the block left, if the program reports them."""
         try:
             exports = self._state.with_name("state.exports")
             place, *pairs = os.fsdecode(exports.read_bytes()).split("\0")[:-1]
@@ -397,39 +397,39 @@ class OneShot(Program):
 
 
 def family(pid: int) -> list[int]:
-    """A process and its descendants (Linux)."""
-    found = [pid]
-    for each in found:
+    """List a process and its descendants (Linux). Children come after their parents."""
+    pids = [pid]
+    for each in pids:
         try:
             for task in os.listdir(f"/proc/{each}/task"):
-                found += map(int, Path(f"/proc/{each}/task/{task}/children").read_text().split())
+                pids += map(int, Path(f"/proc/{each}/task/{task}/children").read_text().split())
         except OSError:
-            continue  # it ended while we looked
-    return found
+            continue  # it has just ended
+    return pids
 
 
 def waits_for_input(pid: int) -> bool:
-    """Whether a thread of a process is reading from its standard input, or polls it (Linux)."""
+    """Check whether a thread of a process is reading or polling its standard input (Linux)."""
     read, polls = (0, (232, 281, 441)) if os.uname().machine == "x86_64" else (63, (22, 441))  # system calls of Linux
     try:
         files = {int(fd): os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")}
         pipe = files[0]
         if not pipe.startswith("pipe:["):
             return False
-        # a program may read from a copy of the descriptor
+        # A program may read from a copy of the descriptor.
         waiting = {f"{read} {fd:#x} " for fd, file in files.items() if file == pipe}
-        polled = re.compile(rf"events: *[0-9a-f]*[13579bdf] .* ino:{int(pipe[6:-1]):x} ")  # odd: it waits for data
+        polled = re.compile(rf"events: *[0-9a-f]*[13579bdf] .* ino:{int(pipe[6:-1]):x} ")  # odd: it waits for input
         for fd, file in files.items():
             if "[eventpoll]" in file and polled.search(Path(f"/proc/{pid}/fdinfo/{fd}").read_text()):
                 waiting |= {f"{call} {fd:#x} " for call in polls}
         calls = (Path(f"/proc/{pid}/task/{task}/syscall").read_text() for task in os.listdir(f"/proc/{pid}/task"))
         return any(call.startswith(tuple(waiting)) for call in calls)
     except (OSError, KeyError):
-        return False  # it ended while we looked
+        return False  # it has just ended
 
 
 def run_worker(backend: Callable[[Bridge], Backend], data: int, origin: tuple[Any, ...]) -> int:
-    """Be the worker of a supervisor; the last word of the command is the configuration."""
+    """Run a supervisor's worker; the last argument on the command line is the configuration."""
     Bridge(data, json.loads(origin[-1][2]), backend).serve()
     return 0
 

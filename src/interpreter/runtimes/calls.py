@@ -14,20 +14,20 @@ from interpreter.runtimes.protocol import Frame
 from interpreter.sigint import interrupt_user_code
 
 OVER = "Only a running block can use the computer, and the block that this belongs to has ended."
-MAX_CALLS = 500  # of one runtime at the same time; each has a thread
+MAX_CALLS = 500  # per runtime at the same time; each has a thread
 HARMLESS = ("names",)  # calls that only list names: allowed at any time, also for a completion
 
 
 class Tools(Protocol):
     def answer(self, call: ComputerCall) -> Frame:
-        """The reply: `value`, or `error`. It does not raise."""
+        """Answer a call with `value` or `error`, and never raise."""
 
     def stand_in(self, call: Callable[[str, str], Any], path: str = "") -> Any:
-        """The `computer` of code in this process, or its `tools`; `call(path, how)` makes a call of it."""
+        """Return `computer`, or its `tools`, for code in this process; `call(path, how)` makes each call."""
 
 
 class DryRunTools:
-    """Refuses the calls of a block in a dry run: the effects of a tool can't be undone."""
+    """Refuses calls during a dry run: the effects of a tool can't be undone."""
 
     def answer(self, call: ComputerCall) -> Frame:
         return failure("A dry run can't use the computer, because that can't be undone.", "PermissionError")
@@ -40,12 +40,12 @@ class Interrupt:
     """Raises KeyboardInterrupt in the thread that runs a statement, and never outside of one."""
 
     def __init__(self) -> None:
-        self.asked = threading.Event()  # the running block was asked to end; clear it for a new one
+        self.asked = threading.Event()  # set to end the running block; clear it for a new one
         self._lock = threading.Lock()
         self._thread: int | None = None
 
     def ask(self) -> None:
-        """From any thread: end what runs, and prevent what has not started."""
+        """End what runs, and prevent what has not started; from any thread."""
         with self._lock:
             self.asked.set()
             if self._thread is not None:
@@ -53,7 +53,7 @@ class Interrupt:
 
     @contextmanager
     def may_strike(self) -> Iterator[None]:
-        """While this is entered, an interrupt strikes whatever runs in this thread."""
+        """Let an interrupt strike the code that runs in this thread inside the context."""
         thread = threading.get_ident()
         with self._lock:
             if self.asked.is_set():
@@ -65,11 +65,11 @@ class Interrupt:
             with self._lock:
                 self._thread = None
                 if self.asked.is_set():
-                    raise_in(thread, None)  # in case it has not struck yet
+                    raise_in(thread, None)  # cancels it if it has not struck yet
 
 
 def raise_in(thread: int, error: type[BaseException] | None) -> None:
-    """Raise an error in a thread at its next instruction; None takes back one that was not raised yet."""
+    """Raise an error in a thread at its next instruction; None cancels one that was not raised yet."""
     if error is KeyboardInterrupt and interrupt_user_code(thread):
         return
     import ctypes
@@ -102,9 +102,9 @@ class ComputerCall:
         self.language, self.containment, self.action = language, containment, action
         self.interrupt = Interrupt()
         self.machine = ""  # where the code runs, if not here
-        self.over = False  # its reply is not expected any more
-        self.about: Frame = {}  # what the record says of it, once that is known
-        self.on_end: Callable[[], object] | None = None  # gives up what the tool waits for, from any thread
+        self.over = False  # no one waits for its reply any more
+        self.about: Frame = {}  # for the record of the call, once known
+        self.on_end: Callable[[], object] | None = None  # stops what the tool waits for, from any thread
         self.block = block.number if block is not None else 0
         self.origin = (block, self.block)  # the same for all calls of one block
         self._block = block
@@ -112,12 +112,12 @@ class ComputerCall:
         self._is_abandoned = False
 
     def tell(self, event: Frame) -> None:
-        """Put something into the output of the block."""
+        """Add something to the output of the block."""
         if self._block is not None and not self.over:
             self._block.nudge({"block": self._block.number, **event})
 
     def forward_question(self, question: Question) -> bool:
-        """Put a question to the consumer of the block's steps; False if there is none."""
+        """Pass a question to the consumer of the block's steps. False if there is none."""
         self._asked = question
         if self._block is None or not self._block.attached or self._is_abandoned:
             return False
@@ -125,13 +125,13 @@ class ComputerCall:
         return True
 
     def abandon(self) -> None:
-        """There will be no answer to its questions, present and future."""
+        """Withdraw its questions, present and future."""
         self._is_abandoned = True
         if self._asked is not None:
             self._asked.withdraw()
 
     def end(self) -> None:
-        """Abandon the call: no one waits for its reply any more. From any thread."""
+        """Abandon the call, because no one waits for its reply any more; from any thread."""
         if self.about:
             self.tell({"event": "called", "call": {**self.about, "outcome": "interrupted"}})
         self.over = True
@@ -146,9 +146,9 @@ class Calls:
 
     def __init__(self, language: str, containment: Containment | None, send: Callable[[Frame], None]) -> None:
         self.language, self._send = language, send
-        self.containment = containment  # the sandbox the runtime was started in, even if there is another by now
+        self.containment = containment  # the sandbox that the runtime was started in, even if it has changed since
         self.tools: Tools | None = None
-        self.action: Any = None  # the session's action that makes them
+        self.action: Any = None  # the session's action that they belong to
         self._running: dict[int, ComputerCall] = {}
         self._turns: dict[tuple[int, str], threading.Lock] = {}  # by block and tool
         self._lock = threading.Lock()
@@ -171,20 +171,20 @@ class Calls:
         threading.Thread(target=self._run, args=(call, self.tools), name=name, daemon=True).start()
 
     def called_off(self, number: int) -> None:
-        """The code that made it was interrupted."""
+        """End a call whose code was interrupted."""
         with self._lock:
             call = self._running.pop(number, None)
         if call is not None:
             call.end()
 
     def block_over(self, block: RunningBlock) -> None:
-        """Its calls end with it; threads of it that wait for a reply get one."""
+        """End a block's calls with it; its threads that wait for a reply get one."""
         with self._lock:
             ended = [call for call in self._running.values() if call.block == block.number]
             for call in ended:
                 del self._running[call.number]
             self._turns = {key: turn for key, turn in self._turns.items() if key[0] != block.number}
-        self.action = None  # which leads to the session: our thread must not keep one that is no longer used
+        self.action = None  # so that our thread does not keep an unused session alive
         for call in ended:
             call.end()
             self._reply(call, failure(OVER))
@@ -192,14 +192,14 @@ class Calls:
     # -- for other threads ---------------------------------------------------------------------------------------
 
     def abandon(self) -> None:
-        """The block was interrupted or has lost its consumer: its questions get no answer."""
+        """Withdraw all questions: the block was interrupted or has lost its consumer."""
         with self._lock:
             for call in self._running.values():
                 call.abandon()
 
     def _run(self, call: ComputerCall, tools: Tools) -> None:
         turn: AbstractContextManager[object] = nullcontext()
-        if call.how not in HARMLESS:  # within a block, a tool does one thing after the other
+        if call.how not in HARMLESS:  # within a block, calls of one tool run one after the other
             with self._lock:
                 turn = self._turns.setdefault((call.block, call.path.partition(".")[0]), threading.Lock())
         try:
@@ -209,7 +209,7 @@ class Calls:
             reply = failure("The call was interrupted.")
         except Exception as error:  # noqa: BLE001 - a bug in the answering: the runtime must not wait for ever
             reply = failure(f"{type(error).__name__}: {error}")
-        with self._lock:  # a runtime that has returned to an earlier state counts its calls from there again
+        with self._lock:  # a restored runtime reuses the numbers of later calls
             waited_for = self._running.get(call.number) is call
             if waited_for:
                 del self._running[call.number]
@@ -220,6 +220,6 @@ class Calls:
         self._send({"op": "reply", "call": call.number, **reply})
 
 
-def failure(words: str, kind: str = "Exception") -> Frame:
-    """A reply that raises an exception in the code that made the call."""
-    return {"error": {"type": kind, "words": words}}
+def failure(message: str, kind: str = "Exception") -> Frame:
+    """Make a reply that raises an exception in the code that made the call."""
+    return {"error": {"type": kind, "words": message}}

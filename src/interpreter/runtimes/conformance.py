@@ -1,10 +1,10 @@
-"""What every language must do, as checks that run on any language class, also on one from outside the package.
+"""Checks that every language must pass, for any language class, including those from outside the package.
 
     from interpreter.runtimes.conformance import Samples, conform
 
     print(conform(Lua, Samples(say='print("Grüße, 世界 🌍")', fail='error("no")')))
 
-A sample that is not given is something that the language does not claim to do.
+A missing sample means that the language does not claim that ability.
 """
 
 from __future__ import annotations
@@ -20,28 +20,28 @@ from typing import Any
 
 from interpreter.questions import without_questions
 from interpreter.runtimes.base import BaseLanguage
-from interpreter.runtimes.launch import SessionContext
+from interpreter.runtimes.launch import RuntimeContext
 from interpreter.runtimes.sharing import Shared
 
 GREETING = "Grüße, 世界 🌍"
 LINES = 50_000
 VARIABLE, VALUE = "CONFORMANCE", "für 世界"
-STUCK_AFTER = 60  # seconds until a block that should have said `ready` is stopped
+STUCK_AFTER = 60  # seconds until a block that has not printed `ready` is stopped
 
 
 @dataclass(frozen=True)
 class Samples:
-    """Code in the language, for each thing that it can do."""
+    """Code in the language, for each of its abilities."""
 
     say: str  # prints `Grüße, 世界 🌍` and ends the line
     fail: str | None = None  # ends with an error
-    exit_code: int | None = 1  # that of `fail`
+    exit_code: int | None = 1  # of `fail`
     keep: str | None = None  # sets a variable to 41
     recall: str | None = None  # prints that variable plus 1
     # Reads a line and prints it between angle brackets; nothing between them at the end of input.
     ask: str | None = None
-    wait: str | None = None  # prints `ready` and then waits for ever, without using the processor
-    loop: str | None = None  # prints `ready` and then computes for ever
+    wait: str | None = None  # prints `ready` and then waits forever, without using the processor
+    loop: str | None = None  # prints `ready` and then computes forever
     die: str | None = None  # kills its own process
     flood: str | None = None  # prints `line 1` to `line 50000`
     where: str | None = None  # prints the working directory
@@ -51,13 +51,13 @@ class Samples:
     table: str | None = None  # shows a table with the numbers 1 to 3
     give: str | None = None  # shares the number 41 with other languages, under the name `given`
     take: str | None = None  # prints the number `taken`, which another language shares, plus 1
-    prints_tables: bool = False  # whether what it prints stands in a table, so that there is more than the text itself
-    keeps_state_when_stopped: bool = True  # whether variables outlive an interrupt of `wait` and `loop`
+    prints_tables: bool = False  # whether printed output comes in a table, with more than the text itself
+    keeps_state_when_stopped: bool = True  # whether variables survive an interrupt of `wait` and `loop`
 
 
 @dataclass
 class Ran:
-    """What a block did."""
+    """The chunks of a block that was run."""
 
     chunks: list[dict[str, Any]] = field(default_factory=list)
 
@@ -76,19 +76,19 @@ class Ran:
 
 
 class Subject:
-    """A language that is being checked: one instance for all checks, in a folder of its own."""
+    """A language under test: one instance for all checks, in a temporary folder."""
 
     def __init__(self, language: type[BaseLanguage], samples: Samples, **context: Any) -> None:
         self.samples = samples
         self._folder = TemporaryDirectory()
         self.folder = os.path.realpath(self._folder.name)
         Path(self.folder, "below").mkdir()
-        self.context = SessionContext(cwd=self.folder, **context)
+        self.context = RuntimeContext(cwd=self.folder, **context)
         self.context.exported[VARIABLE] = VALUE
         self.language = language(self) if inspect.signature(language).parameters else language()  # type: ignore[call-arg]
 
     def run(self, code: str, stop: bool = False) -> Ran:
-        """Run a block to its end, or until it has said `ready` and has been stopped from another thread."""
+        """Run a block to its end, or stop it from another thread once it has printed `ready`."""
         ran = Ran()
         stopper = threading.Thread(target=self.language.stop)
         watchdog = threading.Timer(STUCK_AFTER, self.language.stop)
@@ -267,7 +267,7 @@ CHECKS: dict[str, Check] = {
 def conform(
     language: type[BaseLanguage], samples: Samples, checks: Collection[str] = tuple(CHECKS), **context: Any
 ) -> dict[str, str]:
-    """Run the checks in one session; each gets `passed`, `not claimed`, or what the language does instead."""
+    """Run the checks with one instance. Returns for each `passed`, `not claimed`, or what the language does instead."""
     subject, results = Subject(language, samples, **context), {}
     try:
         for name in checks:

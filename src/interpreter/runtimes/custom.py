@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from interpreter.errors import SessionStartError, SettingError
+from interpreter.errors import RuntimeStartError, SettingError
 from interpreter.host.installation import install_hint
 from interpreter.runtimes.base import BaseLanguage
 from interpreter.runtimes.program import ProgramLanguage
@@ -42,7 +42,7 @@ class KernelLanguage(ProgramLanguage):
         return f"Jupyter kernel {self.kernel}" if self.version() is not None else None
 
     def _spec(self) -> Any:
-        """What Jupyter knows about the kernel; None if it is not installed."""
+        """Return Jupyter's specification of the kernel; None if it is not installed."""
         if not find_spec("jupyter_client"):
             return None
         from jupyter_client.kernelspec import KernelSpecManager, NoSuchKernel
@@ -54,16 +54,16 @@ class KernelLanguage(ProgramLanguage):
 
     def config(self) -> Frame:
         if not find_spec("jupyter_client"):
-            raise SessionStartError(
+            raise RuntimeStartError(
                 self.name, f"jupyter_client is not installed. To install it: {install_hint('jupyter')}"
             )
         if self._spec() is None:
-            raise SessionStartError(self.name, f"there is no Jupyter kernel {self.kernel}: `jupyter kernelspec list`")
+            raise RuntimeStartError(self.name, f"there is no Jupyter kernel {self.kernel}: `jupyter kernelspec list`")
         return {"kernel": self.kernel}
 
 
 def custom_language(described: Any) -> type[BaseLanguage]:
-    """The class of a language that a profile describes; SettingError if something is wrong with it."""
+    """Make the class of a language that a profile describes. Raises SettingError if the description is wrong."""
     if (
         not isinstance(described, Mapping)
         or not described.get("name")
@@ -78,14 +78,14 @@ def custom_language(described: Any) -> type[BaseLanguage]:
     given["file_extension"] = described.get("extension")
     if kernel and not command:
         return type(name, (KernelLanguage,), {**given, "kernel": kernel})
-    words = shlex.split(command) if isinstance(command, str) else [str(word) for word in command or ()]
-    if not words or kernel:
+    command_line = shlex.split(command) if isinstance(command, str) else [str(argument) for argument in command or ()]
+    if not command_line or kernel:
         raise SettingError(HELP)
     persistent = bool(described.get("persistent"))
     if persistent:
-        words = [*words, *(place for place in ("{commands}", "{replies}") if place not in words)]
-    elif not any("{file}" in word for word in words):
-        words.append("{file}")
-    given.setdefault("install", f"put `{words[0]}` on your PATH")
-    program = {"programs": (words[0],), "arguments": tuple(words[1:]), "persistent": persistent}
+        command_line = [*command_line, *(place for place in ("{commands}", "{replies}") if place not in command_line)]
+    elif not any("{file}" in argument for argument in command_line):
+        command_line.append("{file}")
+    given.setdefault("install", f"put `{command_line[0]}` on your PATH")
+    program = {"programs": (command_line[0],), "arguments": tuple(command_line[1:]), "persistent": persistent}
     return type(name, (ProgramLanguage,), given | program)

@@ -1,10 +1,11 @@
-"""The data stack: packages for everyday work with data, made once and shared by all session environments.
+"""The data stack: packages for everyday work with data, installed once and shared by all session environments.
 
-A session environment finds its own packages first, then these, then ours. Sessions only read them. The stack is made
-for this Python, in the background, and only after the user agreed, which is remembered.
+A session environment finds its own packages first, then these, then ours. Sessions only read them. The stack is
+installed for this Python, in the background, and only after the user agreed, which is remembered.
 
 `packages` is complete or empty. The installer writes to a folder beside it, which gets a mark and then its name at the
-end. A lock keeps two processes from making it at the same time. What an interrupted one left is removed by the next.
+end. A lock stops two processes from installing at the same time. The next installation removes what an interrupted one
+left.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from interpreter.runtimes.live import LiveLanguage
 
 UPDATE = "%env stack update"
-# By import name, the package that brings it, if its name differs.
+# By import name, the package that provides it, if its name differs.
 BRINGS = dict(
     pair.split(":")
     for pair in "sklearn:scikit-learn PIL:pillow bs4:beautifulsoup4 docx:python-docx numpy:pandas dateutil:pandas "
@@ -40,7 +41,7 @@ BRINGS = dict(
 )
 _MARK, _BESIDE = ".complete", "making-"
 _INTERRUPTED = "The installation was interrupted."
-_TO_STDOUT = -2  # subprocess.STDOUT; the module is imported when it is needed
+_TO_STDOUT = -2  # subprocess.STDOUT; the module is only imported when needed
 _IMPORT = re.compile(r"""(?:^|[;:"'])[ \t]*(?:from[ \t]+(\w+)|import[ \t]+([\w., \t]+))""", re.MULTILINE)
 _STEP = re.compile(
     r"(?:Collecting|Processing|Using cached|Downloading) (\S+)(?: (\([\d.]+ ?[kKMG]i?B\)))?|"
@@ -50,12 +51,12 @@ _NOT_FOUND = re.compile(r"No matching distribution found for ([\w.-]+)")
 
 
 def stack_folder() -> Path:
-    """Our folder for the stack of this Python. Session environments import from `packages` in it."""
+    """Return our folder for the stack of this Python. Session environments import from `packages` in it."""
     return our_folder("data") / "data-stack" / os.path.basename(os.path.dirname(os.__file__))
 
 
 def installed() -> dict[str, Any]:
-    """What is known about the stack if it is complete, else nothing: `requirements`, `packages`, `size`, ..."""
+    """Read the record of a complete stack (`requirements`, `packages`, `size`, ...); empty if there is none."""
     try:
         return dict(json.loads((stack_folder() / "packages" / _MARK).read_text("utf-8")))
     except (OSError, ValueError, TypeError):
@@ -63,7 +64,7 @@ def installed() -> dict[str, Any]:
 
 
 def agreed() -> bool | None:
-    """Whether the user wants it; None if they were never asked."""
+    """Return whether the user wants the stack; None if they were never asked."""
     return choice.read_text("utf-8") == "yes" if (choice := stack_folder() / "choice").is_file() else None
 
 
@@ -73,7 +74,7 @@ def agree(wanted: bool) -> None:
 
 
 def status(requirements: Sequence[str]) -> str:
-    """Its size and state, and what can be done, in sentences."""
+    """Describe its size and state, and what the user can do, in sentences."""
     stack, busy, last = installed(), making(), _makings.get(stack_folder())
     problem = last.problem if last is not None else ""
     if busy is not None:
@@ -97,7 +98,7 @@ def status(requirements: Sequence[str]) -> str:
 
 
 class Making:
-    """An installation in the background; without requirements, one that another process does is waited for."""
+    """An installation in the background; without requirements, it waits for one in another process."""
 
     def __init__(self, requirements: Sequence[str], on_change: Callable[[str], object], again: bool = False) -> None:
         self.folder, self.problem, self.is_over = stack_folder(), "", False
@@ -139,7 +140,7 @@ class Making:
             others = [each for each in requirements if missing is None or _name(each) != _name(missing[1])]
             if not others or others == requirements:
                 raise OSError(complaint)
-            requirements = others  # there is no wheel of that one for this Python, but the others are worth having
+            requirements = others  # that one has no wheel for this Python, but the others are worth having
         stack = {
             "requirements": self._requirements,
             "left_out": [each for each in self._requirements if each not in requirements],
@@ -157,7 +158,7 @@ class Making:
         remove(old)
 
     def _try_installers(self, target: Path, requirements: list[str]) -> str:
-        """Install into a folder with the first installer that can; why that failed, or nothing."""
+        """Install into a folder with the first installer that works. Returns why that failed, or an empty string."""
         from interpreter.runtimes.missing_packages import NO_CONNECTION
 
         lines: list[str] = []
@@ -179,12 +180,12 @@ class Making:
         return next((line for line in reversed(lines) if line.lower().startswith("error")), "The installer failed.")
 
 
-_makings: dict[Path, Making] = {}  # the last of this process, by folder
+_makings: dict[Path, Making] = {}  # the last one in this process, by folder
 
 
 @atexit.register
 def cancel_all() -> None:
-    """End the installers of this process; what they have downloaded stays in their cache."""
+    """Stop the installers of this process; their downloads stay in their caches."""
     for each in _makings.values():
         if each.installer is not None:
             processes.kill(each.installer)
@@ -192,7 +193,7 @@ def cancel_all() -> None:
 
 
 def _commands(target: Path, requirements: list[str]) -> Iterator[list[str]]:
-    """The installers to try, in order: uv may not know the index that pip is set up for."""
+    """Yield the install commands to try, in order: uv may not know the index that pip is configured for."""
     from interpreter.runtimes.environments import bundled_pip, packages_behind
     from interpreter.runtimes.launch import has_package
 
@@ -202,17 +203,17 @@ def _commands(target: Path, requirements: list[str]) -> Iterator[list[str]]:
     is_ours = has_package(packages_behind(), "pip")
     pip = processes.python("-m", "pip", packages=True) if is_ours else processes.python(f"{bundled_pip()}/pip")
     options = ["--no-input", "--disable-pip-version-check", "--progress-bar", "off", *options]
-    yield [*pip, "install", "--retries", "2", *options]  # the notices of retries tell that there is no network
+    yield [*pip, "install", "--retries", "2", *options]  # notices about retries reveal a missing network
 
 
 def make(requirements: Sequence[str], on_change: Callable[[str], object], again: bool = False) -> Making:
-    """Make the stack in the background, or `again` with the newest versions. One that runs already is joined."""
+    """Install the stack in the background, or `again` with the newest versions. Joins a running installation."""
     known = _makings.get(stack_folder())
     return known if known is not None and not known.is_over else Making(requirements, on_change, again)
 
 
 def making() -> Making | None:
-    """The installation that runs now, in this process or another one."""
+    """Return the installation that is running, in this process or another one; None if there is none."""
     known = _makings.get(stack_folder())
     if known is not None and not known.is_over:
         return known
@@ -225,11 +226,11 @@ def making() -> Making | None:
 
 
 def remove_stack() -> None:
-    """Delete it, and remember that the user does not want it."""
+    """Delete the stack, and remember that the user does not want it."""
     agree(False)
     cancel_all()
     remove(stack_folder() / "packages")
-    make_folder(stack_folder() / "packages")  # sessions that are alive look for it there
+    make_folder(stack_folder() / "packages")  # running sessions look for it there
 
 
 # -- waiting for it ------------------------------------------------------------------------------------------------
@@ -238,7 +239,10 @@ def remove_stack() -> None:
 def wait_until_made(
     runtime: LiveLanguage, code: str, requirements: Sequence[str], is_cancelled: Callable[[], bool]
 ) -> Generator[Chunk]:
-    """Before a block: if it needs a package that is being installed, wait for that. Stopping it ends the wait."""
+    """Before a block, wait for packages that it needs and that are being installed.
+
+    Stopping the block ends the wait.
+    """
     from interpreter.runtimes.block import notice
 
     listed, context = {_name(each) for each in requirements}, runtime.context
@@ -265,5 +269,5 @@ def wait_until_made(
 
 
 def _name(requirement: str) -> str:
-    """The name of the package that a requirement asks for, in its normal form."""
+    """Return the normalised name of the package that a requirement asks for."""
     return re.split(r"[^\w.-]", requirement.strip(), maxsplit=1)[0].replace("_", "-").lower()

@@ -37,7 +37,7 @@ TEMPORARY = ("/tmp", "/var/tmp", "/dev/shm")
 MEMORY = "/dev/shm"
 MIN_FREE_MEMORY = 1024 * 1024 * 1024  # bytes that must be free where files are held in memory
 MAX_ATTEMPTS = 3  # places to try for a layer: not every file system can hold one
-LOCAL = ("ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "bcachefs", "zfs", "tmpfs")  # these can be below a layer
+LOCAL = ("ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "bcachefs", "zfs", "tmpfs")  # can be below a layer
 LOCK = "lock"
 PREFIX = "interpreter-view-"
 TIMEOUT = 60.0  # seconds
@@ -45,19 +45,19 @@ MAX_REPORT_BYTES = 1 << 24  # bytes
 
 
 class Overlay:
-    """The workspace, the home folder and temporary files, which a block can change here without consequence."""
+    """The workspace, the home folder and temporary files in a view that a block can change without consequence."""
 
     def __init__(self, workspace: str) -> None:
         self.workspace = os.path.realpath(workspace)
-        self.shared: list[str] = []  # folders that stay as they are
-        self.layers: dict[str, str] = {}  # by folder, where its changes go; known once a process is inside
-        self.read_only: list[str] = []  # what could not get a layer, although code can write to it
-        self.place = 0  # the number of its mount namespace
-        self._folders: dict[str, tuple[str, int]] = {}  # for layers, with a lock on each; by the folder they are in
+        self.shared: list[str] = []  # folders outside the overlay
+        self.layers: dict[str, str] = {}  # by folder, where changes go; known once a process is inside
+        self.read_only: list[str] = []  # writable places that could not get a layer
+        self.place = 0  # the id of its mount namespace
+        self._folders: dict[str, tuple[str, int]] = {}  # by parent: a folder for layers, and its lock
 
     @staticmethod
     def check(workspace: str) -> None:
-        """Raise NotPreviewableError if this system cannot make one."""
+        """Raise NotPreviewableError if this system cannot make an overlay."""
         if sys.platform != "linux":
             raise NotPreviewableError("A preview needs Linux. This system has no copy-on-write view of a folder.")
         if platform.machine() not in MACHINES:
@@ -70,7 +70,7 @@ class Overlay:
             raise NotPreviewableError(f"Another file system is mounted in the workspace, at {inside[0]}.")
 
     def enter(self, line: socket.socket, gate: SyscallGate) -> list[str]:
-        """Have the process at the other end of a socket enter the overlay; what it had to leave outside."""
+        """Move the process at the other end of a socket into the overlay. Returns what it had to leave outside."""
         plan = self._plan()
         try:
             with line:
@@ -79,10 +79,10 @@ class Overlay:
                 data, listeners, _, _ = socket.recv_fds(line, 65536, 1)
                 while data and not data.endswith(b"\n") and len(data) < MAX_REPORT_BYTES:
                     data += line.recv(65536)
-                said: Frame = decode(data) if data else {"failed": "the process ended"}
-                layers, place = said.get("layers") or {}, said.get("place")
-                if said.get("failed") or place is None:
-                    why = said.get("failed") or "it can't be entered"
+                answer: Frame = decode(data) if data else {"failed": "the process ended"}
+                layers, place = answer.get("layers") or {}, answer.get("place")
+                if answer.get("failed") or place is None:
+                    why = answer.get("failed") or "it can't be entered"
                     raise NotPreviewableError(f"Can't make a copy-on-write view of the workspace: {why}.")
                 offered = [
                     (root["path"], os.path.join(base, root["name"])) for root in plan["roots"] for base in root["bases"]
@@ -95,22 +95,22 @@ class Overlay:
                 for listener in listeners:
                     gate.attend(listener)
                 line.sendall(b"x")
-                return said.get("lost") or []
+                return answer.get("lost") or []
         except (OSError, BadFrame) as error:
             raise NotPreviewableError("The process for the dry run does not answer.") from error
 
     def _plan(self) -> dict[str, Any]:
-        """What the process that enters has to know."""
-        # programs write caches, settings and temporary files outside the workspace
+        """Build the instructions for the process that enters."""
+        # Programs write caches, settings and temporary files outside the workspace.
         named = (*TEMPORARY, tempfile.gettempdir(), str(Path.home()))
-        found = dict.fromkeys(os.path.realpath(path) for path in named if os.path.isdir(path))
-        outermost = [path for path in found if not any(is_inside(path, other) and path != other for other in found)]
+        folders = dict.fromkeys(os.path.realpath(path) for path in named if os.path.isdir(path))
+        outermost = [path for path in folders if not any(is_inside(path, other) and path != other for other in folders)]
         covered, kinds = [*filter(self._fits, outermost)], mounts()
         inside = [path for path in sorted(kinds) if any(path.startswith(f"{root}/") for root in covered)]
         roots = []
         for number, path in enumerate([*covered, *inside, self.workspace]):
             needed, is_mount = path == self.workspace, path in inside
-            # A network's file system may not answer: it is not even looked at.
+            # Don't even look at a network file system, which may not answer.
             can_hold = not is_mount or (kinds[path] in LOCAL and os.access(path, os.W_OK | os.X_OK))
             bases = self._layer_folders(path, in_memory=not needed) if can_hold and os.path.isdir(path) else []
             roots.append({"path": path, "name": str(number), "bases": bases, "needed": needed, "mount": is_mount})
@@ -120,7 +120,7 @@ class Overlay:
         return path != "/" and not is_inside(path, self.workspace) and os.access(path, os.W_OK | os.X_OK)
 
     def _layer_folders(self, root: str, in_memory: bool) -> list[str]:
-        """Folders to try for a layer over the root, on different file systems; none is inside the root."""
+        """Create folders to try for a layer over the root, on different file systems, none inside the root."""
         named = [tempfile.gettempdir(), *TEMPORARY, str(Path.home())]
         if in_memory and os.path.isdir(MEMORY) and shutil.disk_usage(MEMORY).free >= MIN_FREE_MEMORY:
             named.insert(0, MEMORY)
@@ -132,7 +132,7 @@ class Overlay:
                 folder = tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-", dir=parent)
                 path = os.path.join(folder, LOCK)
                 descriptor = os.open(path + ".new", os.O_CREAT | os.O_RDWR, 0o600)
-                lock(descriptor, wait=True)  # for as long as it is open, the folder is in use
+                lock(descriptor, wait=True)  # the folder is in use for as long as this is open
                 os.rename(path + ".new", path)
                 self._folders[parent] = folder, descriptor
         return [self._folders[parent][0] for parent in usable]
@@ -145,12 +145,12 @@ class Overlay:
 
 
 def remove_abandoned(parent: str) -> None:
-    """Delete the folders of a host that was killed in the middle of a preview."""
+    """Delete the folders of a host that was killed during a preview."""
     for folder in Path(parent).glob(f"{PREFIX}*"):
         try:
             descriptor = os.open(folder / LOCK, os.O_RDWR)
         except OSError:
-            continue  # another user's, or so new that it has no lock yet
+            continue  # another user's, or too new to have a lock
         try:
             lock(descriptor)
             remove(folder)
@@ -161,7 +161,7 @@ def remove_abandoned(parent: str) -> None:
 
 
 def is_offered(layer: tuple[str, Any], offer: tuple[str, str]) -> bool:
-    """Whether a layer is the one for a root at a place, or for a part of that root."""
+    """Check that a layer is the one offered for a root, or for a part of that root."""
     (path, upper), (root, place) = layer, offer
     is_part = path.startswith(f"{root}/") and os.path.realpath(path) == path
     parts = r"(\.\d+)+" if is_part else ""
@@ -169,7 +169,7 @@ def is_offered(layer: tuple[str, Any], offer: tuple[str, str]) -> bool:
 
 
 def mounts() -> dict[str, str]:
-    """The kind of each file system, by the path where it is mounted."""
+    """Return the file system type of each mount, by path."""
     kinds = {}
     with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as file:
         for line in file:
@@ -185,11 +185,11 @@ NO_COPY = "Can't copy the Python session right now, which a dry run needs."
 
 
 class PythonDryRun:
-    """A dry run in a fork of the worker, until the choice between the two processes."""
+    """A dry run in a fork of the worker, until one of the two processes is chosen."""
 
     def __init__(self, language: Python, overlay: Overlay) -> None:
-        self.lost: list[str] = []  # what the copy lacks that the runtime has: connections, threads, pipes
-        self.active = language  # runs the block; `stop` works on it
+        self.lost: list[str] = []  # what could not be copied: connections, threads, pipes
+        self.active = language  # runs the block, so `stop` must act on it
         self._overlay = overlay
         self._done: Frame | None = None
         self._over = False
@@ -200,9 +200,9 @@ class PythonDryRun:
         if not runtime.alive:
             language.known_cwd, language.known_env = runtime.launch.cwd, {}  # where the first worker started
         runtime.have_worker()
-        if runtime.query({"op": "leave_view"}, TIMEOUT, early=True) is None:  # it is not ready, or cannot be copied
+        if runtime.query({"op": "leave_view"}, TIMEOUT, early=True) is None:  # not ready, or cannot be copied
             raise NotPreviewableError(NO_COPY)
-        if language.state is not None:  # a snapshot of now, so that the block can be undone after it was kept
+        if language.state is not None:  # a snapshot, so that the block can be undone after it was kept
             runtime.snapshots.take(language.present, language.most_snapshots)
         ours, theirs = socket.socketpair()
         with theirs:
@@ -225,7 +225,7 @@ class PythonDryRun:
         self.lost = [*ready["lost"], *outside]
 
     def run(self, code: str) -> Iterator[Step]:
-        """Run the block and yield its chunks; an interrupt ends it as any other."""
+        """Run the block and yield its chunks; an interrupt ends it as usual."""
         language, runtime = self.active, self._runtime
         language.stopped = False
         fields = language.run_fields()
@@ -241,9 +241,9 @@ class PythonDryRun:
                         self._done = event
                         yield language.closing(event.get("exit_code"), how_done(event))
                     case "exited" | "detached":
-                        how = event.get("how", "it was moved to the background")
+                        end = event.get("how", "it was moved to the background")
                         yield notice(
-                            f"The copy of the Python session for this dry run has ended ({how}). The session itself is "
+                            f"The copy of the Python session for this dry run has ended ({end}). The session itself is "
                             "not affected.\n"
                         )
                         ended = "timed_out" if event.get("why") == "timed_out" else "died"
@@ -255,26 +255,26 @@ class PythonDryRun:
 
     @property
     def died(self) -> bool:
-        """Whether the copy ended: then it cannot be kept."""
+        """Check whether the copy has ended, so that it cannot be kept."""
         return self._over or self._done is None or not self._runtime.alive
 
     @property
     def denied(self) -> list[Denied]:
-        """What the block tried to do and could not."""
-        said = (self._done or {}).get("denied") or {}
-        hosts = [Denied("network", "python", host) for host in said.get("hosts") or ()]
-        paths = [Denied("write", "python", path) for path in said.get("paths") or ()]
-        found = self._gate.denied
-        if hosts:  # which say better what Python tried to reach
-            found = [
-                each for each in found if each.what != "network" or each.target or not each.by.startswith("python")
+        """List what the block tried to do and was denied."""
+        report = (self._done or {}).get("denied") or {}
+        hosts = [Denied("network", "python", host) for host in report.get("hosts") or ()]
+        paths = [Denied("write", "python", path) for path in report.get("paths") or ()]
+        denied = self._gate.denied
+        if hosts:  # these name more precisely what Python tried to reach
+            denied = [
+                each for each in denied if each.what != "network" or each.target or not each.by.startswith("python")
             ]
-        return [*found, *hosts, *paths]
+        return [*denied, *hosts, *paths]
 
     # -- the choice ----------------------------------------------------------------------------------------------
 
     def keep(self) -> list[str]:
-        """Continue with the copy, in the real file system; returns what was lost."""
+        """Continue with the copy, in the real file system. Returns what was lost."""
         self._over = True
         self._gate.open(self._overlay.place)
         runtime, place = self._runtime, self._overlay.place
@@ -289,7 +289,7 @@ class PythonDryRun:
         return [*self.lost, *(each for each in answer.get("lost") or () if each not in self.lost), *left]
 
     def drop(self) -> None:
-        """End the copy and everything that it started: the runtime is as it was."""
+        """Kill the copy and everything that it started, and leave the runtime as it was."""
         if self._over:
             return
         self._over = True
@@ -302,7 +302,7 @@ class PythonDryRun:
 
 
 class ShellDryRun:
-    """A dry run in a new shell, until the choice whether the live one takes over its state."""
+    """A dry run in a new shell, until the live one takes over its state or not."""
 
     def __init__(self, language: Shell, overlay: Overlay) -> None:
         language.check_idle("A shell block is running. Try the preview again when it has finished.")
@@ -342,7 +342,7 @@ class ShellDryRun:
         return self._gate.denied
 
     def keep(self) -> list[str]:
-        """The live shell takes over what a state can hold, which excludes background jobs."""
+        """Transfer to the live shell what a state can hold, which excludes background jobs. Returns what was lost."""
         language, copy = self._language, self.active.runtime
         state, context = self.active.saved_state(), self.active.context
         left = others_in(self._overlay.place, copy.pid if copy is not None else None)
@@ -361,5 +361,5 @@ class ShellDryRun:
         self._gate.open(self._overlay.place)
 
 
-# A copy of a runtime in an overlay: the block runs in the copy, and then one of the two is kept.
+# A copy of a runtime in an overlay: the block runs in the copy, then either the copy or the original is kept.
 DryRun = PythonDryRun | ShellDryRun

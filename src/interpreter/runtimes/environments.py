@@ -7,7 +7,7 @@ session environment is put in front of it.
 
 A session environment is a few small files, written without starting a program. Sandboxed code has a separate one, so
 that nothing it installs is imported outside a sandbox. The host reads and writes both only through `host.files`, and
-starts no program from them: the supervisor of a session runs on our own Python.
+starts no program from them: a session's supervisor runs on our own Python.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from interpreter.config.homes import make_folder, our_folder
-from interpreter.errors import SessionStartError
+from interpreter.errors import RuntimeStartError
 from interpreter.host.files import Folder, read_bytes, remove
 from interpreter.questions import Confirm, Question, Step
 from interpreter.runtimes.block import notice
@@ -32,7 +32,7 @@ from interpreter.runtimes.data_stack import stack_folder
 from interpreter.runtimes.launch import has_package
 
 if TYPE_CHECKING:
-    from interpreter.runtimes.launch import SessionContext
+    from interpreter.runtimes.launch import RuntimeContext
 
 Origin = Literal["setting", "active", "project", "session"]
 
@@ -42,7 +42,7 @@ BEHIND = "zz-open-interpreter.pth"  # the last one that is read
 CONDA = "conda:"
 SESSION = "session"
 CONDA_PLACES = ("miniforge3", "mambaforge", "miniconda3", "anaconda3", "micromamba", ".conda")
-# Runs with the Python beside it, whatever the path to that is.
+# Starts the Python in the same folder, wherever that is.
 PIP = """#!/bin/sh
 '''exec' "{python}" "$0" "$@"
 '''
@@ -55,24 +55,24 @@ LAYERED = (
     "installs go to a layer above it. %env lists them.\n"
 )
 PROJECT = "This folder has its own Python environment, {name}. Use it for code here? I'll remember the answer."
-MAX_TEXT_LENGTH = 100_000  # of a project's file
+MAX_TEXT_LENGTH = 100_000  # read from a project file
 
 
 @dataclass(frozen=True)
 class Environment:
     """A Python for code, and the folder that its packages are installed into."""
 
-    python: str  # what code sees as its Python
-    # The program that the first process of a session runs on, which loads nothing from a session environment.
+    python: str  # the Python that code sees
+    # The program that the first process of a runtime runs on, which loads nothing from a session environment.
     supervisor: str
-    folder: str = ""  # the virtual environment; empty for a Python that is none
+    folder: str = ""  # the virtual environment; empty for a Python outside of one
     origin: Origin = "session"
-    is_layer: bool = False  # whether it is a session environment, in front of our own
+    is_layer: bool = False  # whether it is a session environment in front of our Python
     places: tuple[str, ...] = ()  # the folders where it looks for packages, its own first
-    stack: str = ""  # the folder of the data stack, which code only reads; empty for an environment of the user's own
+    stack: str = ""  # the folder of the data stack, read-only for code; empty for the user's environments
 
     def variables(self, env: Mapping[str, str]) -> dict[str, str]:
-        """These variables, changed so that `python`, `pip` and `uv pip` mean this environment."""
+        """Return these variables, changed so that `python`, `pip` and `uv pip` use this environment."""
         changed = dict(env)
         if not self.folder:
             return changed
@@ -83,7 +83,7 @@ class Environment:
             changed["VIRTUAL_ENV"] = self.folder
         changed.pop("PYTHONHOME", None)
         if self.is_layer:
-            changed.setdefault("PIP_DISABLE_PIP_VERSION_CHECK", "1")  # the pip to upgrade is not in this environment
+            changed.setdefault("PIP_DISABLE_PIP_VERSION_CHECK", "1")  # this environment has no pip to upgrade
             changed.setdefault("UV_LINK_MODE", "copy")  # else its files may be ours as well, by hard links
         programs = os.path.join(self.folder, "bin")
         path = env.get("PATH", os.defpath)
@@ -92,16 +92,16 @@ class Environment:
         return changed
 
     def prepare(self) -> None:
-        """Make the session environment, or repair it: code can write there."""
+        """Create the session environment, or repair it, because code can write there."""
         if self.is_layer:
             make_layer(self.folder)
 
     def installed(self, behind: bool = False) -> list[tuple[str, str]]:
-        """The name and version of each package that is installed into it, or into a layer alone, by name.
+        """List the name and version of each package that is installed here; in a layer, of those in the layer alone.
 
-        With `behind`, of those that can be imported behind a layer, too.
+        With `behind`, also those that can be imported behind a layer.
         """
-        found: set[tuple[str, str]] = set()
+        packages: set[tuple[str, str]] = set()
         for folder in self.places[: 1 if self.is_layer and not behind else None]:
             try:
                 with Folder(folder) as place:
@@ -109,8 +109,8 @@ class Environment:
             except OSError:
                 continue
             matches = (re.fullmatch(r"([\w.]+)-([\w.!+]+)\.dist-info", name, re.ASCII) for name in names)
-            found |= {(match[1].replace("_", "-"), match[2]) for match in matches if match}
-        return sorted(found, key=lambda each: each[0].lower())
+            packages |= {(match[1].replace("_", "-"), match[2]) for match in matches if match}
+        return sorted(packages, key=lambda each: each[0].lower())
 
     @property
     def installer(self) -> Literal["pip", "uv", ""]:
@@ -119,7 +119,7 @@ class Environment:
         return "uv" if self.folder and shutil.which("uv") else ""
 
     def install_command(self, module: str) -> str:
-        """The line of a Python block that installs the package behind a module; empty if there is none, or no way."""
+        """Return the line of a Python block that installs the package behind a module; empty if there is none."""
         from interpreter.runtimes.missing_packages import package_names
 
         line, names = (
@@ -129,11 +129,11 @@ class Environment:
         return line + names[0] if line and names else ""
 
 
-# -- what the user is told and offered ---------------------------------------------------------------------------------
+# -- notices and offers to the user ------------------------------------------------------------------------------------
 
 
-def introduce(shared: SessionContext, may_ask: bool) -> Generator[Step]:
-    """Before the first block: offer the project's environment, and say once if installs go to a layer above theirs."""
+def introduce(shared: RuntimeContext, may_ask: bool) -> Generator[Step]:
+    """Offer the project's environment before the first block. Say once if installs go to a layer above the user's."""
     workspace, env = shared.workspace, shared.own_environment()
     folder = offered_project(workspace, shared.python, env) if may_ask else None
     if folder is not None:
@@ -143,11 +143,11 @@ def introduce(shared: SessionContext, may_ask: bool) -> Generator[Step]:
         if not question.unattended:
             Choice(folder, question.approved).save(workspace)
             shared.forget_environment()
-    told = our_folder("data") / "environments" / "told"
+    marker = our_folder("data") / "environments" / "told"
     is_above = not shared.python and (chosen := shared.python_environment()).is_layer and chosen.origin == "active"
-    if is_above and not told.exists():
-        make_folder(told.parent)
-        told.touch()
+    if is_above and not marker.exists():
+        make_folder(marker.parent)
+        marker.touch()
         yield notice(LAYERED.format(active=sys.prefix))
 
 
@@ -157,9 +157,11 @@ def introduce(shared: SessionContext, may_ask: bool) -> Generator[Step]:
 def choose(
     asked: str | None, env: Mapping[str, str], workspace: str, shared: bool = False, sandboxed: bool = False
 ) -> Environment:
-    """The environment for code in a workspace. `asked` is a program, a folder or `conda:NAME`; `env` our variables.
+    """Choose the environment for code in a workspace.
 
-    If its Python is our own, it is the session environment in front of it.
+    `asked` is a program, a folder or `conda:NAME`; `env` our variables.
+
+    If its Python is our own, returns the session environment in front of it.
     """
     python, origin = _chosen_python(asked, env, workspace)
     prefix = os.path.dirname(os.path.dirname(python))
@@ -167,8 +169,8 @@ def choose(
     is_ours = os.path.realpath(prefix) == os.path.realpath(sys.prefix) or python == sys.executable or is_layer
     if not is_ours or not hasattr(os, "fork"):
         is_environment = any(os.path.exists(os.path.join(prefix, name)) for name in ("pyvenv.cfg", "conda-meta"))
-        found = sorted(glob.glob(os.path.join(glob.escape(prefix), "lib", "python3*", "site-packages")))
-        return Environment(python, python, prefix if is_environment else "", origin, places=tuple(found))
+        folders = sorted(glob.glob(os.path.join(glob.escape(prefix), "lib", "python3*", "site-packages")))
+        return Environment(python, python, prefix if is_environment else "", origin, places=tuple(folders))
     folder = session_folder("" if shared else workspace, sandboxed)
     stack = str(stack_folder())
     places = (os.path.join(folder, PACKAGES), os.path.join(stack, "packages"), *packages_behind())
@@ -176,7 +178,7 @@ def choose(
 
 
 def _chosen_python(asked: str | None, env: Mapping[str, str], workspace: str) -> tuple[str, Origin]:
-    """The program that runs code; SessionStartError if there is none where the user says."""
+    """Find the program that runs code. Raises RuntimeStartError if there is none where the user's setting says."""
     if not asked:
         for name in ("VIRTUAL_ENV", "CONDA_PREFIX"):
             if (active := env.get(name)) and (python := python_in(active)):
@@ -187,16 +189,16 @@ def _chosen_python(asked: str | None, env: Mapping[str, str], workspace: str) ->
     if not asked or asked == SESSION:
         return sys.executable, "session"
     if asked.startswith(CONDA):
-        found = conda_python(asked.removeprefix(CONDA), env)
+        program_path = conda_python(asked.removeprefix(CONDA), env)
     else:
         path = os.path.expanduser(asked)
         below = os.path.join(workspace, path)
         folder = next((each for each in (path, below) if os.path.isdir(each)), None)
         program = path if os.path.sep not in path else below  # a path is relative to the workspace
-        found = python_in(folder) if folder is not None else shutil.which(program, path=env.get("PATH"))
-    if found is None:
-        raise SessionStartError("Python", f"no Python at {asked!r}. Check the setting `computer.python`")
-    return os.path.abspath(found), "setting"
+        program_path = python_in(folder) if folder is not None else shutil.which(program, path=env.get("PATH"))
+    if program_path is None:
+        raise RuntimeStartError("Python", f"no Python at {asked!r}. Check the setting `computer.python`")
+    return os.path.abspath(program_path), "setting"
 
 
 def python_in(environment: str | os.PathLike[str]) -> str | None:
@@ -205,7 +207,7 @@ def python_in(environment: str | os.PathLike[str]) -> str | None:
 
 
 def conda_python(name: str, env: Mapping[str, str]) -> str | None:
-    """The Python of a conda environment, by the environment's name; conda itself is not started."""
+    """Find the Python of a conda environment by the environment's name, without starting conda."""
     roots = [os.path.join(os.path.expanduser("~"), place) for place in CONDA_PLACES]
     roots += [os.path.dirname(os.path.dirname(env["CONDA_EXE"]))] if env.get("CONDA_EXE") else []
     roots += [env["MAMBA_ROOT_PREFIX"]] if env.get("MAMBA_ROOT_PREFIX") else []
@@ -218,14 +220,14 @@ def conda_python(name: str, env: Mapping[str, str]) -> str | None:
 
 @dataclass(frozen=True)
 class Choice:
-    """Whether the user wants the environment of a project."""
+    """The user's decision about the environment of a project."""
 
     folder: str
     accepted: bool
 
     @classmethod
     def of(cls, workspace: str) -> Choice | None:
-        """What the user said about this workspace; None if that was never asked."""
+        """Read the user's decision about this workspace; None if they were never asked."""
         try:
             word, _, folder = (home_of(workspace) / "project").read_text("utf-8").partition(" ")
         except (OSError, UnicodeDecodeError):
@@ -239,7 +241,7 @@ class Choice:
 
 
 def offered_project(workspace: str, asked: str | None, env: Mapping[str, str]) -> str | None:
-    """The project's environment, if the user has not chosen a Python, and was not asked about this one."""
+    """Find the project's environment, unless the user has chosen a Python or was already asked about this one."""
     if asked or env.get("VIRTUAL_ENV") or env.get("CONDA_PREFIX"):
         return None
     folder = next(filter(python_in, _project_folders(workspace, env)), None)
@@ -250,7 +252,7 @@ def offered_project(workspace: str, asked: str | None, env: Mapping[str, str]) -
 
 
 def _project_folders(workspace: str, env: Mapping[str, str]) -> Iterator[str]:
-    """Where venv, uv, poetry and conda keep the environment of a project."""
+    """Yield the folders where venv, uv, poetry and conda keep a project's environment."""
     yield from (os.path.join(workspace, name) for name in (".venv", "venv"))
     settings = _read(workspace, "pyproject.toml")
     if b"[tool.poetry" in settings and (match := re.search(rb'(?m)^name\s*=\s*["\']([\w .-]+)["\']', settings)):
@@ -280,7 +282,7 @@ def _read(workspace: str, name: str) -> bytes:
 
 
 def home_of(workspace: str) -> Path:
-    """Our folder for a workspace's session environments, or for those that all share if there is none."""
+    """Return our folder for a workspace's session environments; without a workspace, for those that all share."""
     if not workspace:
         return our_folder("data") / "environments" / "shared"
     from hashlib import sha256
@@ -291,12 +293,12 @@ def home_of(workspace: str) -> Path:
 
 
 def session_folder(workspace: str, sandboxed: bool) -> str:
-    """The session environment of a workspace."""
+    """Return the folder of a workspace's session environment."""
     return str(home_of(workspace) / ("sandboxed" if sandboxed else "open"))
 
 
 def packages_behind() -> list[str]:
-    """Where our own packages are, and what this Python makes importable besides."""
+    """List the folders with our own packages and others that this Python can import."""
     import site
 
     users = [site.getusersitepackages()] if site.ENABLE_USER_SITE else []
@@ -304,19 +306,19 @@ def packages_behind() -> list[str]:
 
 
 def bundled_pip() -> str | None:
-    """The pip that comes with Python, which runs from its archive; not every Python has it."""
+    """Return the pip archive that comes with Python and can be run directly; None if this Python has none."""
     places = (os.path.join(os.path.dirname(os.__file__), "ensurepip", "_bundled"), "/usr/share/python-wheels")
-    found = [path for place in places for path in sorted(glob.glob(os.path.join(place, "pip-*.whl")))]
-    return found[-1] if found else None
+    wheels = [path for place in places for path in sorted(glob.glob(os.path.join(place, "pip-*.whl")))]
+    return wheels[-1] if wheels else None
 
 
 def make_layer(folder: str) -> None:
-    """Write what a session environment has to have, if it is not there. What code has put in its place goes."""
-    make_folder(stack_folder() / "packages")  # on the path from the start: a session that is alive sees what comes
+    """Write the files of a session environment that are missing. What code has put in their place is removed."""
+    make_folder(stack_folder() / "packages")  # exists from the start, so that running sessions see packages appear
     make_folder(folder)
     try:
         _write_layer(folder)
-    except OSError:  # code made a link or a folder of something, or another session is writing the same
+    except OSError:  # code replaced a file by a link or a folder, or another session is writing it
         remove(folder)
         make_folder(folder)
         _write_layer(folder)
@@ -342,7 +344,7 @@ def _write_layer(folder: str) -> None:
             place.mkdir(name, parents=True, exist_ok=True)
         for name, target in links.items():
             if not place.exists(name) or place.readlink(name) != target:
-                with suppress(FileExistsError):  # another session was quicker
+                with suppress(FileExistsError):  # another session made it first
                     place.unlink(name, missing_ok=True)
                     place.symlink(target, name)
         for name, text in files.items():
@@ -353,4 +355,4 @@ def _write_layer(folder: str) -> None:
 def empty_layer(environment: Environment) -> None:
     """Remove every package of a session environment."""
     remove(environment.folder)
-    make_layer(environment.folder)  # at once: `pip` of a running shell would mean another one
+    make_layer(environment.folder)  # at once, or `pip` in a running shell would be another one

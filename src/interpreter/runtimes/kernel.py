@@ -16,17 +16,17 @@ from interpreter.runtimes.sharing import KERNEL_FORMS, SHARE_MIME, kernel_setup,
 
 POLL_INTERVAL = 0.01  # seconds
 START_TIMEOUT = 60.0  # seconds
-REPLY_TIMEOUT = 0.3  # seconds from the last message of an interrupted block until its reply
+REPLY_TIMEOUT = 0.3  # seconds to wait for the reply after an interrupted block's last message
 ESCAPE = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
 
 def input_value(answer: str | None, language: str) -> str:
-    """An answer as a kernel takes it; for the end of input, ipykernel has a character, and others get an empty line."""
+    """Format an answer for a kernel. The end of input is a character for ipykernel, and an empty line for others."""
     return ("\x04" if language == "python" else "") if answer is None else answer
 
 
 def error_text(content: dict[str, Any]) -> str:
-    """The traceback of an error, without the colours that kernels put into it; if there is none, its name and value."""
+    """Return the traceback of an error without colours; its name and value if there is none."""
     lines = content.get("traceback")
     shown = "\n".join(map(str, lines)) if isinstance(lines, list) else ""
     return ESCAPE.sub("", shown or f"{content.get('ename')}: {content.get('evalue')}") + "\n"
@@ -45,7 +45,7 @@ class Kernel(Backend):
         self._idle_since = 0.0
 
     def start(self) -> None:
-        """It is ready when the kernel is, which starts with the first block: nothing else knows the folder."""
+        """Do nothing yet: the kernel starts with the first block, whose file shows the runtime's folder."""
 
     def run(self, frame: dict[str, Any], code: Path) -> None:
         adopt(frame)
@@ -74,7 +74,7 @@ class Kernel(Backend):
         self.bridge.idle_after = POLL_INTERVAL
 
     def interrupt(self) -> None:
-        self._must_interrupt = True  # here we are in the middle of anything
+        self._must_interrupt = True  # the signal handler may run at any point, so `idle` sends it
 
     def children_changed(self) -> None:
         self.idle()
@@ -83,7 +83,7 @@ class Kernel(Backend):
         self._client.input(input_value(text, self._language))
 
     def idle(self) -> None:
-        """Pass on what the kernel has said."""
+        """Forward what the kernel has sent."""
         if self._manager is None or self.bridge.block is None:
             return
         if self._must_interrupt:
@@ -98,7 +98,7 @@ class Kernel(Backend):
         is_late = self._shown_all and self.bridge.interrupted and time.monotonic() > self._idle_since + REPLY_TIMEOUT
         if self._shown_all and self._reply is not None:
             self._end(self._reply["content"])
-        elif is_late:  # an interrupt that hits ipykernel's own code costs the reply, and nothing else
+        elif is_late:  # an interrupt inside ipykernel's own code only loses the reply
             self._end({"status": "error"})
         elif not self._manager.is_alive():
             while (message := self._next(self._client.get_iopub_msg)) is not None:
@@ -106,7 +106,7 @@ class Kernel(Backend):
             os._exit(1)
 
     def _next(self, get: Any) -> dict[str, Any] | None:
-        """The next message about this block; others are dropped."""
+        """Return the next message about this block, dropping others; None if there is none yet."""
         while True:
             try:
                 message: dict[str, Any] = get(timeout=0)

@@ -1,4 +1,4 @@
-"""What runtimes start from: the session's context, the program, the sandbox around it, and how the worker talks."""
+"""What runtimes start from: the shared context, the program, its sandbox, and how to talk to the worker."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from interpreter.errors import SessionStartError
+from interpreter.errors import RuntimeStartError
 from interpreter.host import processes
 from interpreter.questions import OnInput, Question
 from interpreter.runtimes.block import Spool, outputs_folder
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
 
 PLACES = ("VIRTUAL_ENV", "CONDA_PREFIX")  # variables that name the active environment
-HELD = 60  # the supervisor's number for the terminal of the running block
-KEYBOARD = 61  # and for the one that the user types in
+HELD = 60  # the supervisor's descriptor of the running block's terminal
+KEYBOARD = 61  # and of the terminal that the user types in
 
 
 @dataclass(frozen=True)
@@ -44,61 +44,64 @@ class Start:
 
 
 class Containment(Protocol):
-    """A sandbox, as far as runtimes need to know it."""
+    """The part of a sandbox that runtimes use."""
 
-    outputs: Path  # where long outputs are kept; readable inside
+    outputs: Path  # the folder for long outputs; readable inside
 
     def __hash__(self) -> int: ...
 
     @property
     def within(self) -> Containment | None:
-        """The narrower one that this was made of."""
+        """Return the narrower sandbox that this one was made from; None if there is none."""
 
     @property
     def only_reads(self) -> bool:
-        """Whether code inside can't change any of the user's files."""
+        """Check that code inside can't change any of the user's files."""
 
     def environment(self, env: dict[str, str]) -> dict[str, str]:
-        """The variables that are visible inside."""
+        """Return the variables that are visible inside."""
 
     def admit(self, layer: str, stack: str, writable: bool = True) -> None:
-        """Show code the data stack, and a session environment that it can write to if it can write to the workspace."""
+        """Mount the data stack, and a session environment that is writable if the workspace and `writable` are."""
 
     def wrap(self, start: Start, folder: Path | None = None) -> AbstractContextManager[Start]:
-        """The same start inside; the folder is the runtime's own. Descriptors are closed at the end of the context."""
+        """Wrap a start in the sandbox; the folder is the runtime's own.
+
+        Descriptors are closed when the context ends.
+        """
 
     def close(self) -> None:
-        """Clean up; its runtimes have ended."""
+        """Clean up, after its runtimes have ended."""
 
     def denials(self, code: str, done: dict[str, Any]) -> list[str]:
-        """What the sandbox denied a block that has ended, one line each."""
+        """List what the sandbox denied a block that has ended, one line each."""
 
     def door(self) -> int:
-        """A port of this machine, through which a program outside reaches what can be reached inside."""
+        """Return a local port through which programs outside reach only what can be reached inside."""
 
     def refusal(self, host: str, port: int) -> str:
-        """Why a host cannot be reached, and how to ask for it; nothing if it can."""
+        """Say why a host cannot be reached, and how to request it; empty if it can."""
 
     def may_read(self, path: Path) -> bool:
-        """Whether the user's file at a path can be read inside."""
+        """Check whether code inside can read the user's file at a path."""
 
     def may_write(self, path: Path) -> bool:
-        """Whether it can be written inside."""
+        """Check whether code inside can write to a path."""
 
 
 def path_of(descriptor: int) -> str:
-    """Where processes inside find a descriptor of the supervisor, which is the first of them."""
+    """Return the path of a supervisor's descriptor for processes inside, where the supervisor is process 1."""
     return f"/proc/1/fd/{descriptor}"
 
 
 class Dialect(Protocol):
-    """How to talk to a worker that does not read JSON; its own frames are JSON lines all the same."""
+    """How to talk to a worker that does not read JSON; it still sends JSON lines."""
 
     def greet(self, folder: Path) -> bytes:
-        """What a new worker receives first."""
+        """Return what a new worker receives first."""
 
     def encode(self, frame: Frame, folder: Path) -> bytes:
-        """A frame in the worker's language; the folder is the runtime's, for files that go along."""
+        """Encode a frame in the worker's language; the folder is the runtime's, for files that the frame refers to."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +110,7 @@ class Launch:
     # socket's number for {data}; ["stdin", program, ...]: a program whose standard input is the data socket
     worker: list[str]
     dialect: Dialect | None = None
-    interrupt_frames: bool = False  # for a driver that cannot notice a signal while it is busy
+    interrupt_frames: bool = False  # for drivers that can't react to signals while busy
     python: str = sys.executable  # runs the supervisor
     env: dict[str, str] = field(default_factory=lambda: dict(os.environ))
     cwd: str | None = None
@@ -122,7 +125,7 @@ class Launch:
 def run_to_end(
     plain: Start, containment: Containment | None, stdin: bytes, timeout: float, folder: Path | None = None
 ) -> processes.Completed:
-    """Run a program where the runtimes run: in the sandbox, if there is one. OSError if it cannot start or is late.
+    """Run a program where the runtimes run: in the sandbox, if there is one. OSError if it can't start or times out.
 
     With a folder, which it may write to, it must be a Python script. It then has the sandbox's limits and network.
     """
@@ -148,25 +151,25 @@ def run_to_end(
 
 @functools.cache  # a sandbox equals only itself
 def program_version(program: str, containment: Containment | None = None) -> str | None:
-    """The version that a program reports, in its sandbox if there is one; None if it is missing or reports none."""
+    """Return the version that a program reports, run in its sandbox if there is one; None if it reports none."""
     if sys.platform == "win32":
-        return None  # nothing runs there that would use it
+        return None  # no runtimes there that need it
     try:
         answer = run_to_end(Start([program, "--version"], dict(os.environ)), containment, b"", 10)
     except OSError:
         return None
-    found = re.search(r"\d+(?:\.\d+)+", (answer.stdout + answer.stderr).decode("utf-8", "replace"))
-    return found.group() if found else None
+    version = re.search(r"\d+(?:\.\d+)+", (answer.stdout + answer.stderr).decode("utf-8", "replace"))
+    return version.group() if version else None
 
 
 # -- warm parents ------------------------------------------------------------------------------------------------------
 
 WARM = Path(__file__).with_name("warm.py")
-# What Python and libraries look at when they are imported. A parent has these alone, so none of a session's secrets.
+# The variables that Python and libraries read on import. A parent gets only these, so no secrets.
 IMPORT_VARIABLES = re.compile(
     r"(PYTHON|INTERPRETER_PYTHON|LD_|DYLD_|LC_|XDG_|MPL|OMP_|OPENBLAS_|MKL_|NUMEXPR_|CUDA_)\w*|LANG|HOME|TMPDIR"
 )
-SEND_TIMEOUT = 10  # seconds for a parent to take a request
+SEND_TIMEOUT = 10  # seconds for a parent to accept a request
 END_TIMEOUT = 1  # and to end
 
 
@@ -175,7 +178,7 @@ def import_environment(env: Mapping[str, str]) -> dict[str, str]:
 
 
 class WarmParent:
-    """A process that has imported modules and forks new sessions; shared by all sessions of this process."""
+    """A process that has imported modules and forks new runtimes; shared by all sessions of this process."""
 
     def __init__(self, python: str, modules: Sequence[str], env: dict[str, str]) -> None:
         ours, theirs = socket.socketpair()
@@ -202,35 +205,35 @@ class WarmParent:
 
     @property
     def was_ready(self) -> bool:
-        """Whether it has finished its imports."""
+        """Check whether it has finished its imports."""
         try:
             return bool(self._socket.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT))
         except OSError:
             return False
 
     def fork(self, launch: Launch, cwd: str | None, control: int) -> bool:
-        """Have it fork a supervisor with this control socket; it may still be importing. False if it is gone."""
+        """Fork a supervisor with this control socket; the parent may still be importing. False if it is gone."""
         data = json.dumps({"worker": launch.worker, "env": launch.env, "cwd": cwd}).encode() + b"\n"
         try:
             with self._sending:
                 sent = socket.send_fds(self._socket, [data], [control])
                 self._socket.sendall(data[sent:])
         except OSError:
-            self._process.kill()  # it may have half of a request
+            self._process.kill()  # it may have received half of a request
             return False
         return True
 
     def last_words(self) -> str:
-        """Why it ended; nothing if it is alive."""
+        """Return the reason why it ended; empty if it is alive."""
         try:
-            self._process.wait(END_TIMEOUT)  # its connections close a moment before it is gone
+            self._process.wait(END_TIMEOUT)  # its connections close just before it ends
         except subprocess.TimeoutExpired:
             return ""
         self.close()
         return f"The process that imports the modules of `computer.preload` ended: {self._said or 'no reason given'}\n"
 
     def close(self) -> None:
-        """End it, and keep nothing open for it. Its sessions have connections of their own."""
+        """End the process and release everything. Its runtimes have separate connections."""
         if not self._errors.closed:
             if self.host == os.getpid():
                 self._process.kill()
@@ -252,7 +255,7 @@ def _end_parents() -> None:
 
 
 def warm_parent(launch: Launch) -> WarmParent | None:
-    """The parent to start this from; None if it must start by itself: in a sandbox, or if its imports could differ."""
+    """Find or start the parent for a launch. None in a sandbox, or if the environment could change its imports."""
     ours = import_environment(os.environ)
     if not launch.preload or launch.containment is not None or import_environment(launch.env) != ours:
         return None
@@ -270,53 +273,53 @@ def warm_parent(launch: Launch) -> WarmParent | None:
 
 
 def nearest_folder(path: str) -> str:
-    """The folder itself, or what is left above it when it was deleted."""
+    """Return the folder, or the nearest existing one above it if it was deleted."""
     while not os.path.isdir(path) and os.path.dirname(path) != path:
         path = os.path.dirname(path)
     return path
 
 
 def merged_environment(exported: Mapping[str, str | None]) -> dict[str, str]:
-    """Our own variables with those that blocks exported or unset."""
+    """Merge our own variables with those that blocks exported or unset."""
     merged: dict[str, str | None] = {**os.environ, **exported}
     return {name: value for name, value in merged.items() if value is not None}
 
 
 def has_package(folders: Iterable[str], name: str) -> bool:
-    """Whether one of these folders has a Python package."""
+    """Check whether one of these folders has a Python package."""
     return any(os.path.isdir(os.path.join(folder, name)) for folder in folders)
 
 
 @dataclass
-class SessionContext:
-    """Shared by all languages of a computer; `cd` in one is seen by the others."""
+class RuntimeContext:
+    """Shared by all languages of a computer; `cd` in one changes it for the others."""
 
     cwd: str = field(default_factory=os.getcwd)
     exported: dict[str, str | None] = field(default_factory=dict)  # None: unset since
     shared: dict[str, Shared] = field(default_factory=dict)  # values that languages share with each other
-    max_shared: int = 10_000_000  # characters of one
-    on_input: OnInput | None = None  # (prompt, is it a password) -> the answer, or None for end of file
+    max_shared: int = 10_000_000  # characters per value
+    on_input: OnInput | None = None  # (prompt, is_password) -> the answer, or None for end of file
     cancelled: Callable[[], bool] = lambda: False  # whether the turn that a block belongs to was cancelled
     keyboard: bool = False  # whether the user's keys can reach a shell block
     colors: bool = False
     timeout: float | None = None
     max_output: int = 2800
-    last_output: Spool | None = None  # all that the last block wrote
+    last_output: Spool | None = None  # everything the last block wrote
     python: str | None = None
-    workspace: str = ""  # whose session environment it is; empty for the directory at the beginning
-    shares_environment: bool = False  # with all workspaces
+    workspace: str = ""  # the owner of the session environment; empty for the initial directory
+    shares_environment: bool = False  # whether all workspaces share one
     offline: bool = False
     shell: str | None = None
     shell_rc: bool = False
-    preload: Sequence[str] = ()  # modules that Python sessions start with, from a warm parent
-    browser: str | None = None  # the program that shows pages; None for one that is installed
-    sql: str | None = None  # the address of the database for SQL blocks, which may have a password
+    preload: Sequence[str] = ()  # modules that a warm parent imports for Python runtimes
+    browser: str | None = None  # the program that shows pages; None for an installed one
+    sql: str | None = None  # the URL of the database for SQL blocks, which may contain a password
     active_lines: bool = True
-    table_rows: int = 1000  # of a table that code shows; the page of a longer one leaves out the middle
+    table_rows: int = 1000  # shown of a table; a longer one is cut in the middle
     snapshots: int = 20  # how many earlier states of a runtime are kept
     size: tuple[int, int] = (80, 24)  # columns, lines
     tools: Tools | None = None  # answers the calls that code makes to `computer`
-    skills: Callable[[], list[str]] | None = None  # the names of those that a Python runtime starts with
+    skills: Callable[[], list[str]] | None = None  # the names of the skills in a new Python runtime
     action: object = None  # the session's action that is running
     ask: Callable[[Question], None] | None = None  # waits for the answer, for code that can't yield the question
     emit_images: bool = True  # whether the model gets the images that code shows
@@ -328,12 +331,12 @@ class SessionContext:
         self.workspace = self.workspace or self.cwd
 
     def environment(self) -> dict[str, str]:
-        """The variables for programs of the session: `python` and `pip` are those of the session's environment."""
+        """Return the variables for programs of the session, whose `python` and `pip` are those of its environment."""
         env = self._variables(self.exported)
         return self.containment.environment(env) if self.containment else env
 
     def visible_environment(self) -> dict[str, str]:
-        """The variables that code can see, apart from those that say where Python's packages are."""
+        """Return the variables that code can see, except those that say where Python's packages are."""
         env = merged_environment(self.exported)
         return self.containment.environment(env) if self.containment else env
 
@@ -341,20 +344,20 @@ class SessionContext:
         env = merged_environment(exported)
         try:
             chosen = self.python_environment()
-        except SessionStartError:
-            return env  # a Python block says that there is no such Python
+        except RuntimeStartError:
+            return env  # a Python block will report that this Python does not exist
         chosen.prepare()
         if self.containment is not None and chosen.is_layer:
             self.containment.admit(chosen.folder, chosen.stack)
-        # unless a shell block activated an environment, or left one
+        # Keep `env` if a shell block activated an environment, or left one.
         return env if "VIRTUAL_ENV" in exported else chosen.variables(env)
 
     def own_environment(self) -> dict[str, str]:
-        """The environment to look for programs in, which code in a sandbox cannot change."""
+        """Return the environment to look for programs in, which code in a sandbox cannot change."""
         return merged_environment({} if self.containment else self.exported)
 
     def python_environment(self) -> Environment:
-        """The Python of code that starts now, and where its packages go."""
+        """Choose the Python of code that starts now, and where its packages go."""
         asked, env = None if self.python == "in-process" else self.python, self.own_environment()
         places = tuple(env.get(name) for name in (*PLACES, "PATH"))
         key = (asked, *places, self.workspace, self.shares_environment, self.containment is None)
@@ -366,22 +369,22 @@ class SessionContext:
         return self._chosen[1]
 
     def package_folder(self, language: str) -> str:
-        """Where the packages go that blocks of another language than Python install."""
+        """Return the folder for packages that blocks in another language than Python install."""
         from interpreter.runtimes.environments import session_folder
 
         workspace = "" if self.shares_environment else self.workspace
         return os.path.join(session_folder(workspace, self.containment is not None), "lib", language)
 
     def has_python_package(self, name: str) -> bool:
-        """Whether Python blocks can import a package, found out without starting a runtime."""
+        """Check, without starting a runtime, whether Python blocks can import a package."""
         return has_package(self.python_environment().places, name)
 
     def forget_environment(self) -> None:
-        """The user chose another one: find out again which it is."""
+        """Drop the chosen environment, because the user chose another one."""
         self._chosen = None
 
     def change_environment(self, before: Environment) -> None:
-        """Have runtimes that are alive use the present environment instead of this one."""
+        """Make running runtimes use the present environment instead of `before`."""
         env = merged_environment({**self.exported, **dict.fromkeys(PLACES)})
         old = os.path.join(before.folder, "bin") if before.folder else ""
         path = [each for each in env.get("PATH", os.defpath).split(os.pathsep) if each != old]
@@ -390,19 +393,22 @@ class SessionContext:
 
     @property
     def folder_here(self) -> str:
-        """The folder of this machine that relative paths in what the user types mean."""
+        """Return the folder on this machine that relative paths typed by the user refer to."""
         return os.getcwd() if self.elsewhere else self.cwd
 
     def return_to(self, cwd: str, exported: dict[str, str | None]) -> None:
-        """Return to an earlier directory and exported variables; what was exported since gets its outside value."""
+        """Restore an earlier directory and exported variables; variables exported since get their outside value."""
         self.cwd = cwd
-        if self.elsewhere:  # the exported variables are kept there
+        if self.elsewhere:  # that machine keeps the exported variables
             return
         self.leave_lost_folder()
         outside = self._variables({}) if self.exported else {}
         self.exported = {**{name: outside.get(name) for name in self.exported}, **exported}
 
     def leave_lost_folder(self) -> None:
-        """If the directory was deleted, go to what is left above it; a sandbox cannot be checked from outside."""
+        """Leave a deleted directory for what is left above it.
+
+        Inside a sandbox, that cannot be checked from outside.
+        """
         if self.containment is None and not self.elsewhere:
             self.cwd = nearest_folder(self.cwd)

@@ -26,7 +26,7 @@ from interpreter.runtimes.block import (
     event_chunks,
     notice,
 )
-from interpreter.runtimes.launch import Containment, Launch, SessionContext
+from interpreter.runtimes.launch import Containment, Launch, RuntimeContext
 from interpreter.runtimes.protocol import Frame
 from interpreter.runtimes.runtime import Runtime
 from interpreter.runtimes.sharing import MAX_VARIABLE_BYTES, Form, Shared, as_csv, as_text, in_form, take
@@ -49,17 +49,17 @@ from interpreter.runtimes.state import (
 )
 from interpreter.sigint import Hold, interrupted_here
 
-CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")  # not in a path that we show
+CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")  # not in paths that we show
 NOT_SAVED = "The variables of {name} are not saved; its blocks can be run again."
 
 
 class HasContext(Protocol):
     @property
-    def context(self) -> SessionContext: ...
+    def context(self) -> RuntimeContext: ...
 
 
 class Job:
-    """A block that runs in the background, in a runtime of its own."""
+    """A block that runs in the background, in a separate runtime."""
 
     def __init__(self, language: str, runtime: Runtime, block: RunningBlock) -> None:
         self.language, self.runtime, self.block = language, runtime, block
@@ -68,7 +68,7 @@ class Job:
 
     @property
     def pid(self) -> int | None:
-        """The process group that the block runs in."""
+        """Return the process group that the block runs in."""
         return self.runtime.pid
 
     @property
@@ -76,11 +76,11 @@ class Job:
         return not self.block.finished
 
     def output(self) -> str:
-        """Everything it has written so far."""
+        """Return everything the block has written so far."""
         return self.block.spool.read()
 
     def stop(self) -> None:
-        """End it, and everything it started."""
+        """Kill the block and everything it started."""
         self.runtime.close()
 
     def __repr__(self) -> str:
@@ -96,29 +96,29 @@ class Run:
 
 
 class LiveLanguage(BaseLanguage):
-    """What live languages have in common; a subclass says how to launch its runtime and what to add."""
+    """The common part of live languages; a subclass says how to launch its runtime and what to add."""
 
-    has_views = False  # whether its tables can be sorted, filtered and exported where they are
-    # How it gets the values that other languages share: for its driver, or as environment variables.
+    has_views = False  # whether tables can be sorted, filtered and exported in the runtime
+    # How the runtime gets values that other languages share: through its driver, or as environment variables.
     shared_form: Form = "env"
     sandboxable = True
     handles_interrupts = True
     uses_environment = False  # whether its blocks run or install Python packages
-    installer: Literal["", "pip", "npm", "r"] = ""  # what `installation` gets what is `missing` with
-    missing = ""  # the modules that the last block could not import, as the code says
+    installer: Literal["", "pip", "npm", "r"] = ""  # the installer that `installation` uses
+    missing = ""  # the modules that the last block could not import
     needs_posix = "need Linux or macOS. On Windows, run Open Interpreter inside WSL."
-    awaited = threading.Event()  # what is waited for before the next block: stopping that sets it
+    awaited = threading.Event()  # set by `stop` to end a wait before the next block
 
     def __init__(self, computer: HasContext | None = None) -> None:
-        self.context = computer.context if computer is not None else SessionContext()
+        self.context = computer.context if computer is not None else RuntimeContext()
         self.runtime: Runtime | None = None
         self.jobs: list[Job] = []
         self.stopped = False
-        self.known_cwd: str | None = None  # where the runtime is, as far as we know
+        self.known_cwd: str | None = None  # the runtime's directory, if known
         self.known_env: dict[str, str | None] = {}  # the exported variables that it knows
-        self.known_shared: dict[str, int] = {}  # the shared values that it has, by their numbers
+        self.known_shared: dict[str, int] = {}  # the numbers of the shared values that it has
         self.state_before = 0  # the number of the state before the last block
-        self._number: int | None = None  # of the present state
+        self._number: int | None = None  # the number of the present state
         self._places: dict[int, Place] = {}
         self._last: Run | None = None
         self._order = threading.RLock()  # held to start a block or apply its end; the reader thread never takes it
@@ -129,20 +129,20 @@ class LiveLanguage(BaseLanguage):
         raise NotImplementedError
 
     def channels(self) -> Channels:
-        """The channels of the next block: by default two pipes, their writing ends sent along."""
+        """Make the channels of the next block: by default two pipes, whose writing ends go to the driver."""
         (out, out_writer), (err, err_writer) = os.pipe(), os.pipe()
         return Channels(reads=[(out, "stdout"), (err, "stderr")], sends=[out_writer, err_writer])
 
     def fields(self) -> Frame:
-        """What else the next run frame says."""
+        """Return additional fields for the next run frame."""
         return {}
 
     def snapshot(self) -> tuple[int, int] | None:
-        """The state of the next block's snapshot, and how many to keep; None for no snapshot."""
+        """Return the state for the next block's snapshot, and how many to keep; None for no snapshot."""
         return None
 
     def exited(self, event: Frame) -> Iterator[Chunk]:
-        """The worker ended during a block: say so, and close the block."""
+        """Report that the worker ended during a block, and close the block."""
         if event["startup"]:
             yield console(event["startup"], "stderr")
         yield notice(
@@ -152,45 +152,45 @@ class LiveLanguage(BaseLanguage):
         yield self.closing(event["code"], "timed_out" if event["why"] == "timed_out" else "died")
 
     def revive(self, runtime: Runtime) -> Iterator[Chunk]:
-        """The worker ended between blocks: the next one starts where the first one did."""
+        """Prepare a fresh worker after the last one ended between blocks: it starts where the first one did."""
         self.known_cwd, self.known_env, self.known_shared = runtime.launch.cwd, {}, {}
         yield from ()
 
     def missing_imports(self, code: str) -> Sequence[str]:
-        """The modules that a block would certainly fail to import."""
+        """List the modules that a block would certainly fail to import."""
         return ()
 
     def installation(self, modules: Sequence[str]) -> tuple[list[str], str, str]:
-        """The packages that have these modules, the shell command that installs them, and a block that does it.
+        """Return the packages that have these modules, the shell command that installs them, and a block that does it.
 
         The block is empty if they can't be installed.
         """
         return [], "", ""
 
     def part_before(self, code: str, line: int, module: str) -> str:
-        """What of a block ran until it failed to import a module, in this line if it is known."""
+        """Return the part of a block that ran before it failed to import a module, in this line if known."""
         lines = code.splitlines()
         line = line or next((at for at, text in enumerate(lines, 1) if module in text), len(lines))
         return "\n".join(lines[:line])
 
     def advice(self, event: Frame) -> Iterator[Chunk]:
-        """What helps with the error that ended a block."""
+        """Yield advice about the error that ended a block."""
         if self.installer and (module := event.get("missing")):
             self.missing = module
             why = " Offline mode is on, so it can't be installed now." if self.context.offline else ""
             yield notice(f"There is no package {module!r} for {self.name} here.{why}\n")
 
     def settle(self, event: Frame) -> None:
-        """A block is done, and nothing waits for what is done here."""
+        """Do work after a block that nothing waits for."""
 
     # -- running -------------------------------------------------------------------------------------------------
 
     def contained_launch(self) -> Launch:
-        """How its runtime is started in the present sandbox, if there is one."""
+        """Return how to start its runtime in the present sandbox, if there is one."""
         return replace(self.launch(), containment=self.context.containment)
 
     def start(self) -> Runtime:
-        """The runtime, started if there is none; the worker may still be getting ready."""
+        """Return the runtime, starting it if necessary; the worker may still be getting ready."""
         if self.runtime is None:
             if not hasattr(os, "fork"):
                 raise InterpreterError(f"{self.name} blocks {self.needs_posix}")
@@ -198,7 +198,7 @@ class LiveLanguage(BaseLanguage):
             runtime = Runtime(launch, self.name)
             runtime.calls.tools = self.context.tools
             runtime.start()
-            self.runtime = runtime  # not one that could not start
+            self.runtime = runtime  # only once it has started
             self.known_cwd, self.known_env, self.known_shared = launch.cwd, dict(self.context.exported), {}
         return self.runtime
 
@@ -206,7 +206,7 @@ class LiveLanguage(BaseLanguage):
         run: Run | None = None
         try:
             with Hold(), self._order:
-                if self._last is not None:  # end it and apply its end; its consumer still gets the ending
+                if self._last is not None:  # end the last block and apply its end; its consumer still gets the ending
                     self._last.runtime.settle(self._last.block)
                     self._last.block.ended.wait()
                     self._ending(self._last)
@@ -229,7 +229,7 @@ class LiveLanguage(BaseLanguage):
         place = old.launch.containment if old is not None else None
         while present is not None and place is not None and present is not place:
             present = present.within
-        if old is not None and place is not present:  # it is outside the present sandbox, or in one not part of it
+        if old is not None and place is not present:  # outside the present sandbox, or in one that is not part of it
             self.end_runtime()
             if old.block is not None:
                 notices.append(
@@ -245,7 +245,7 @@ class LiveLanguage(BaseLanguage):
             notices.append(notice(f"`computer.preload` names modules that can't be imported: {missing}\n"))
         self.state_before = self.leave_state()
         fields = self.run_fields()
-        runtime.settle(runtime.block)  # that of a dry run, for example
+        runtime.settle(runtime.block)  # such as the block of a dry run
         runtime.calls.tools, runtime.calls.action = self.context.tools, self.context.action
         self._last = Run(
             runtime, runtime.begin(code, self.channels(), fields, self.context.timeout, self.snapshot(), self.on_end)
@@ -255,12 +255,12 @@ class LiveLanguage(BaseLanguage):
         return notices, self._last
 
     def run_fields(self) -> Frame:
-        """What the next run frame says beside the code: what changed elsewhere, and the language's own fields."""
+        """Build the next run frame's fields besides the code: what changed elsewhere, and the language's own fields."""
         known, context = self.known_env, self.context
         changed = {name: value for name, value in context.exported.items() if known.get(name, "\0") != value}
         shared = {name: each for name, each in context.shared.items() if self.known_shared.get(name) != each.number}
         if self.shared_form == "env" and shared:
-            # with a prefix: no shell gives such a name a meaning, as it does `path` or `http_proxy`
+            # The prefix keeps names apart that mean something to shells, such as `path` or `http_proxy`.
             changed |= {f"shared_{name}": self._shared_variable(name, each) for name, each in shared.items()}
         changes: Frame = {"env": changed} if changed else {}
         if self.shared_form in ("json", "r"):
@@ -271,7 +271,7 @@ class LiveLanguage(BaseLanguage):
         return {**changes, **self.fields()}
 
     def _shared_variable(self, name: str, shared: Shared) -> str:
-        """A shared value for an environment variable: the path of a CSV file for a table, else the value's text."""
+        """Format a shared value for an environment variable: a table as the path of a CSV file, others as text."""
         is_table = "table" in shared.content
         text = as_csv(shared.content["table"]) if is_table else as_text(shared.content["value"])
         data = text.encode("utf-8", "replace")
@@ -295,7 +295,7 @@ class LiveLanguage(BaseLanguage):
                 secret = bool(event.get("password"))
                 answer = yield from read_input(event["prompt"], secret, self.context.on_input)
                 if answer is None and self.was_stopped():
-                    return  # the interrupt is the answer
+                    return  # the interrupt counts as the answer
                 reply: Frame = {"eof": True} if answer is None else {"text": answer}
                 assert self.runtime is not None
                 self.runtime.send({"op": "input", "block": event["block"], **reply})
@@ -305,7 +305,7 @@ class LiveLanguage(BaseLanguage):
     # -- the end of a block --------------------------------------------------------------------------------------
 
     def _ending(self, run: Run) -> list[Chunk]:
-        """The closing chunks of a run. The first caller, in any thread, applies what the block changed."""
+        """Return the closing chunks of a run. The first caller, in any thread, applies what the block changed."""
         with Hold(), self._order:
             if run.ending is None:
                 run.ending = []
@@ -314,7 +314,7 @@ class LiveLanguage(BaseLanguage):
             return run.ending
 
     def _ended(self, run: Run, event: Frame) -> Iterator[Chunk]:
-        is_present = run.runtime is self.runtime  # if not, it was closed, and its state is gone
+        is_present = run.runtime is self.runtime  # else it was closed, and its state is lost
         match event["event"]:
             case "done":
                 if is_present:
@@ -333,23 +333,23 @@ class LiveLanguage(BaseLanguage):
                 yield from self._detached(run)
 
     def _denials(self, event: Frame) -> Iterator[Chunk]:
-        """What the sandbox denied the block, so that the model does not look for a bug in it."""
+        """Report what the sandbox denied the block, so that the model does not look for a bug in it."""
         runtime = self.runtime
         if runtime is None or runtime.launch.containment is None or runtime.block is None:
             return
-        block, said = runtime.block, ""
+        block, output = runtime.block, ""
         if runtime.launch.dialect is not None and block.spool.length <= MAX_IN_MEMORY:  # a driver reports error numbers
-            said = block.spool.read()
-        for line in runtime.launch.containment.denials(block.code, {"cwd": self.context.cwd, **event, "said": said}):
+            output = block.spool.read()
+        for line in runtime.launch.containment.denials(block.code, {"cwd": self.context.cwd, **event, "said": output}):
             yield notice(line + "\n")
 
     def apply_changes(self, event: Frame) -> None:
-        """Take over the working directory and the exported variables that the block left.
+        """Apply the working directory and the exported variables that the block left.
 
-        The directory is what the code claims: it is shown, and sent to other runtimes, and nothing is written there.
+        The directory is what the code claims. It is shown and sent to other runtimes, but nothing is written to it.
         """
         if cwd := event.get("cwd"):
-            self.known_cwd = None  # else it is sent back to where it was
+            self.known_cwd = None  # so that the next block is sent to the right directory
             if os.path.isabs(cwd) and not CONTROL.search(cwd):
                 self.known_cwd = self.context.cwd = cwd
         self.context.exported.update(event.get("env") or {})
@@ -383,7 +383,7 @@ class LiveLanguage(BaseLanguage):
         return self.stopped or self.context.cancelled() or interrupted_here()
 
     def stop(self) -> None:
-        self.stopped = True  # also for a block whose runtime is still being started
+        self.stopped = True  # even if the block's runtime is still starting
         self.awaited.set()
         if self.runtime is not None:
             self.runtime.interrupt()
@@ -394,7 +394,7 @@ class LiveLanguage(BaseLanguage):
             self.runtime.detach()
 
     def end_runtime(self) -> None:
-        """End the runtime; the background jobs keep running where they are."""
+        """End the runtime; background jobs keep running in theirs."""
         runtime, self.runtime, self._number = self.runtime, None, None
         self._places.clear()
         if runtime is not None:
@@ -406,11 +406,11 @@ class LiveLanguage(BaseLanguage):
         for job in jobs:
             job.stop()
 
-    def __del__(self) -> None:  # in the middle of anything, and perhaps in a forked copy of this process
+    def __del__(self) -> None:  # may run at any point, and in a forked copy of this process
         for runtime in (self.runtime, *(job.runtime for job in self.jobs)):
             if runtime is not None and runtime.host == os.getpid():
                 with contextlib.suppress(RuntimeError):  # this process is ending, and its runtimes end with it
-                    start_new_thread(runtime.close, ())  # a `Thread` would wait, and take locks that may be held
+                    start_new_thread(runtime.close, ())  # a `Thread` would wait, and take locks that may be held now
 
     # -- states --------------------------------------------------------------------------------------------------
 
@@ -421,7 +421,7 @@ class LiveLanguage(BaseLanguage):
         return self._number
 
     def leave_state(self) -> int:
-        """A block begins, which makes another state; the number of the present one."""
+        """Assign a new state to the block that begins, and return the previous one."""
         before = self.present
         self._note_place()
         self._number = next(numbers)
@@ -435,17 +435,17 @@ class LiveLanguage(BaseLanguage):
         )
 
     def _known_states(self) -> Iterable[int]:
-        """Those that may still be returned to."""
+        """List the states that may still be restored."""
         return self.points()
 
     def _return_to(self, state: int) -> None:
-        """The runtime is in this state again: so are the directory and the exported variables."""
+        """Record that the runtime is in this state again, and restore the directory and exported variables."""
         self._number = state
         place = self._places.get(state)
         if place is not None:
             self.context.return_to(place.cwd, place.exported)
             self.known_env, self.known_shared = dict(place.own_env), dict(place.own_shared)
-        self.known_cwd = None  # the folder it is in may be gone, and another may have its name
+        self.known_cwd = None  # its folder may be gone, or replaced by another
 
     def check_idle(self, refusal: str) -> None:
         """Raise BusyError while a block is running."""
@@ -472,23 +472,23 @@ class LiveLanguage(BaseLanguage):
 
     @property
     def contained_in(self) -> Containment | None:
-        """The sandbox of the code that left the present state."""
+        """Return the sandbox of the code that left the present state."""
         return self.runtime.launch.containment if self.runtime is not None else None
 
     def has_begun(self) -> bool:
-        """Whether a block has left anything, here or in the runtime that this one began with."""
+        """Check whether a block has left anything, here or in the runtime that this one was copied from."""
         return self.runtime is not None and (self.runtime.block is not None or self.runtime.inherits)
 
     def hand_over(self, other: Any) -> Restored:
-        """Give another language of the same kind, which has no runtime yet, the present state."""
+        """Give the present state to another language of the same kind that has no runtime yet."""
         raise NotRestorableError(NOT_TAKEN_ALONG.format(name=self.name))
 
     def save(self, most: int, seconds: float) -> Saving | None:
-        """Begin to save the variables, within these limits of bytes and time; None if there is nothing to save."""
+        """Start saving the variables, within these limits of bytes and time; None if there is nothing to save."""
         return None
 
     def load(self, data: bytes) -> Restored:
-        """Take variables that an earlier run of the session saved; NotRestorableError if none can be loaded."""
+        """Load variables that an earlier run of the session saved. Raises NotRestorableError if none can be loaded."""
         raise NotRestorableError(NOT_SAVED.format(name=self.name))
 
     # -- queries between blocks ----------------------------------------------------------------------------------
@@ -522,7 +522,7 @@ class LiveLanguage(BaseLanguage):
         return completions_from(self.runtime.query(frame, COMPLETE_TIMEOUT) if self.runtime else None, cursor)
 
     def query(self, runtime: Runtime, frame: Frame, timeout: float) -> Frame:
-        """What the driver answers; BusyError or UsageError if it does not."""
+        """Ask the driver. Raises BusyError if it does not answer, and UsageError if it fails."""
         answer = runtime.query(frame, timeout)
         if answer is None:
             raise BusyError(f"The {self.name} session is busy.")

@@ -1,8 +1,9 @@
-"""Packages that a block imports and that are not installed.
+"""Installs packages that a block imports and that are missing.
 
-They are looked for before the block runs; one that only shows while it runs ends the block, which then runs again from
-its checkpoint if undo covers all that it had done. Packages that are installed without a question are well-known ones,
-for an agent, in a session environment. The model reads one result: neither the first error nor what the installer said.
+They are detected before the block runs. A package that turns out to be missing while the block runs ends it, and the
+block runs again from its checkpoint if undo covers all that it had done. Packages that are installed without a question
+are well-known ones, for an agent, in a session environment. The model reads one result: neither the first error nor the
+installer's output.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from interpreter.runtimes.live import LiveLanguage
 
 TABLE = Path(__file__).with_name("known_packages.txt")  # made by scripts/make_known_packages.py
-NAMES = {  # of modules: nothing that an installer takes for an option, an address or a version
+NAMES = {  # of modules: nothing that an installer reads as an option, an address or a version
     "pip": re.compile(r"[A-Za-z_]\w{0,99}", re.ASCII),
     "npm": re.compile(r"(@[a-z\d][\w.-]{0,99}/)?[a-z\d][\w.-]{0,99}", re.ASCII),
     "r": re.compile(r"[A-Za-z][A-Za-z\d.]{0,99}", re.ASCII),
@@ -52,30 +53,31 @@ STOPPED = (
     "run again. Continue from there.\n"
 )
 
-Verdict = Literal["run", "ask", "rule", "deny"]  # `rule`: a rule asks, so that only a person can allow it
+Verdict = Literal["run", "ask", "rule", "deny"]  # `rule`: a rule asks, so only a person can allow it
 
 
 class Host(NamedTuple):
-    """What the packages of one block are installed with: its session, and its actor's permissions."""
+    """The session and permissions that a block's packages are installed with."""
 
     setting: Literal["ask", "known", "never"]
-    by_agent: bool  # whether the block is an agent's, not the user's own
+    by_agent: bool  # whether an agent wrote the block, not the user
     can_ask: bool  # whether a front end can answer an offer
-    judge: Callable[[str], tuple[Verdict, str]]  # what rules and mode say about a shell command that installs; and why
-    # Installs packages by a block of the same runtime, as an action; how that ended, and what the installer said.
+    judge: Callable[[str], tuple[Verdict, str]]  # judges an install command by rules and mode; with the reason
+    # Installs packages with a block in the same runtime, as an action. Returns how that ended, and the installer's
+    # output.
     perform: Callable[[Sequence[str], str], tuple[str, str]]
-    only_reads: Callable[[str, str], bool]  # whether all that code did, without a module, is to read files
+    only_reads: Callable[[str, str], bool]  # whether code that lacked a module has only read files
 
 
 @functools.cache
 def known_packages(installer: str) -> Mapping[str, str]:
-    """The packages of well-known modules; anyone can publish one under any other name."""
+    """Map well-known modules to their packages; anyone can publish a package under any other name."""
     rows = (line.split() for line in TABLE.read_text("utf-8").splitlines())
     return {row[1]: row[-1] for row in rows if row[0] == installer}
 
 
 def package_names(installer: str, modules: Iterable[str]) -> list[str]:
-    """The packages that have these modules, without what is no name of a module."""
+    """List the packages that have these modules, ignoring invalid names."""
     known, pattern = known_packages(installer), NAMES[installer]
     return list(dict.fromkeys(known.get(each, each) for each in modules if pattern.fullmatch(each)))
 
@@ -84,7 +86,7 @@ def package_names(installer: str, modules: Iterable[str]) -> list[str]:
 
 
 def run_with_packages(runtime: LiveLanguage, code: str, host: Host) -> Generator[Step]:
-    """Run a block, with what it needs installed before or while it runs, if that may be."""
+    """Run a block, and install what it needs before or while it runs, if that is allowed."""
     if host.by_agent and (names := _present_packages(runtime, code)):
         yield console(f"Already installed: {', '.join(names)}.\n")
         yield closing_chunk(0, "done")
@@ -129,13 +131,13 @@ def run_with_packages(runtime: LiveLanguage, code: str, host: Host) -> Generator
 
 @dataclass
 class _Attempt:
-    """One run of a block: what is passed on, and what is held back because it may be only a missing package."""
+    """One run of a block: passes chunks on, and holds back those that may only be due to a missing package."""
 
-    expected: str  # what an earlier attempt has shown, which is not shown again
+    expected: str  # what an earlier attempt has shown already
     shown: str = ""
     held: list[Chunk] = field(default_factory=list)
     failed: Chunk | None = None
-    line: int = 0  # the last one that began
+    line: int = 0  # the last one that was reached
 
     def passed_on(self, chunk: Chunk) -> Generator[Chunk]:
         content = chunk.get("content")
@@ -156,7 +158,7 @@ class _Attempt:
                 self.expected = self.expected[len(text) :]
                 return
             else:
-                self.expected = ""  # it prints something else this time
+                self.expected = ""  # its output differs this time
         held, self.held = self.held, []
         yield from held
         yield chunk
@@ -168,11 +170,11 @@ class _Provider:
     def __init__(self, runtime: LiveLanguage, host: Host) -> None:
         self._runtime, self._host = runtime, host
         self.tried: set[str] = set()
-        self.names = ""  # of the packages that were asked for last
-        self.outcome = ""  # what the model reads instead of advice, if the block has failed
+        self.names = ""  # the packages that were last asked for
+        self.outcome = ""  # tells the model about the installation instead of advice, if the block failed
 
     def provide(self, modules: Sequence[str], then: str) -> Generator[Step, None, bool]:
-        """Install what has these modules, if settings, rules and user allow it; whether that was done."""
+        """Install packages with these modules, if settings, rules and user allow it. Returns whether that was done."""
         runtime, host = self._runtime, self._host
         self.tried |= set(modules)
         known = [each for each in modules if each in known_packages(runtime.installer)]
@@ -222,9 +224,9 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def first_imports(code: str) -> list[str]:
-    """The modules that a Python block imports whatever happens: not in a function, a condition or a `try`.
+    """List the modules that a Python block always imports: not in a function, a condition or a `try`.
 
-    Empty if the block installs packages, or changes where modules are looked for.
+    Empty if the block installs packages, or changes where modules are found.
     """
     if code.lstrip().startswith("%%") or re.search(r"\binstall\b|sys\.path|site\.addsitedir", code):
         return []
@@ -242,7 +244,7 @@ def first_imports(code: str) -> list[str]:
 
 
 def only_installs(language: str, code: str) -> bool:
-    """Whether all that a block does is to install packages."""
+    """Check that a block does nothing but install packages."""
     lines = [line for line in code.splitlines() if line.strip() and not line.lstrip().startswith(("#", "%%"))]
     in_python = INSTALLS_IN_PYTHON if language.lower() in ("python", "py") else INSTALLS
     return (
@@ -253,16 +255,16 @@ def only_installs(language: str, code: str) -> bool:
 
 
 def named_packages(code: str) -> list[str]:
-    """The packages that a block installs with pip and nothing else, in any version; none if it does more."""
+    """List the packages that a block installs with pip, in any version; empty if it does anything else."""
     matches = [INSTALLS.fullmatch(line) for line in code.splitlines() if line.strip()]
     if not all(match and (match["tool"] or "").startswith("pip") for match in matches):
         return []
-    words = [word for match in matches if match for word in match["arguments"].split() if word not in ("-q", "--quiet")]
-    return words if all(re.fullmatch(r"[A-Za-z][\w.-]*", word) for word in words) else []
+    names = [name for match in matches if match for name in match["arguments"].split() if name not in ("-q", "--quiet")]
+    return names if all(re.fullmatch(r"[A-Za-z][\w.-]*", name) for name in names) else []
 
 
 def _present_packages(runtime: LiveLanguage, code: str) -> list[str]:
-    """The same, if all of them can be imported in this session."""
+    """List the packages that a block installs, if all of them can be imported in this session already."""
     names = named_packages(code) if "install" in code and runtime.uses_environment else []
     if not names or runtime.context.elsewhere:
         return []

@@ -1,4 +1,4 @@
-"""Languages that are another program: one with a driver that keeps its variables, or one that runs a block and ends."""
+"""Languages that another program runs: a driver that keeps its variables, or a program that runs one block and ends."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from interpreter.errors import SessionStartError
+from interpreter.errors import RuntimeStartError
 from interpreter.messages import Chunk
 from interpreter.runtimes.block import Channels
 from interpreter.runtimes.launch import Launch, program_version
@@ -20,18 +20,18 @@ BRIDGE = Path(__file__).with_name("bridge.py")
 class ProgramLanguage(LiveLanguage):
     """A language whose blocks another program runs, through `bridge.py`."""
 
-    programs: Sequence[str] = ()  # the program that it needs: the first of these that is installed
-    # What follows the program: `{file}` is the block; a driver gets `{commands}` and `{replies}`.
+    programs: Sequence[str] = ()  # the first of these that is installed runs it
+    # The program's arguments: `{file}` is the block; a driver gets `{commands}` and `{replies}`.
     arguments: Sequence[str] = ()
     worker: Path = BRIDGE  # the file that runs beside the program and speaks frames with the host
     persistent: bool = False  # whether the arguments start a driver that keeps the variables; see `bridge.py`
 
     def program(self) -> str | None:
         path = self.context.own_environment().get("PATH")
-        return next((found for each in self.programs if (found := shutil.which(each, path=path))), None)
+        return next((program for each in self.programs if (program := shutil.which(each, path=path))), None)
 
     def version(self) -> str | None:
-        # finding the number can take longer than the model's answer
+        # Finding the version number can take longer than the model's answer.
         return "" if not self.programs or self.program() else None
 
     def installed(self) -> str | None:
@@ -43,11 +43,11 @@ class ProgramLanguage(LiveLanguage):
         program = self.program()
         if program is None:
             names = " or ".join(self.programs)
-            raise SessionStartError(self.name, f"{names} is not installed. To install it: {self.install}")
+            raise RuntimeStartError(self.name, f"{names} is not installed. To install it: {self.install}")
         return [program, *self.arguments]
 
     def config(self) -> Frame:
-        """What its worker has to know."""
+        """Return the configuration for its worker."""
         return {"command": self.command(), "persistent": self.persistent}
 
     def launch(self) -> Launch:
@@ -55,7 +55,7 @@ class ProgramLanguage(LiveLanguage):
         env = self.context.environment()
         chosen = next((name for name in ("LC_ALL", "LC_CTYPE", "LANG") if env.get(name)), "LC_CTYPE")
         if "utf" not in env.get(chosen, "").lower():
-            env[chosen] = "C.UTF-8"  # or a program shows `<U+4E16>` instead of the character
+            env[chosen] = "C.UTF-8"  # else a program prints `<U+4E16>` instead of the character
         return Launch(["driver", str(self.worker), json.dumps(config)], env=env, cwd=self.context.cwd)
 
     def channels(self) -> Channels:
@@ -65,6 +65,6 @@ class ProgramLanguage(LiveLanguage):
         return {"folder": str(self.start().folder)}
 
     def exited(self, event: Frame) -> Iterator[Chunk]:
-        """With the bridge, its program ends too; nothing of either is left for the next block."""
+        """End the whole runtime too, so that nothing of the bridge or its program is left for the next block."""
         yield from super().exited(event)
         self.end_runtime()

@@ -1,4 +1,4 @@
-"""The driver protocol on the host's side: frames and their schema, the connections they use, the thread that reads."""
+"""The driver protocol on the host's side: frames and their schema, the connections they use, and the reader thread."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ MAX_DRAINED_BYTES = 1 << 23  # bytes; more than the connection holds
 
 # -- the schema --------------------------------------------------------------------------------------------------------
 
-# What a worker may say. It runs code that may be hostile and may find the driver's connection: a frame that is not as
-# described here ends the worker, before any other part of the host has seen the frame.
+# The frames that a worker may send. It runs code that may be hostile and may find the driver's connection: a frame that
+# does not match ends the worker, before any other part of the host has seen the frame.
 
 Check = Callable[[Any], bool]
-MAX_DEPTH = 320  # lists and objects inside each other; as deep as the driver packs the arguments of a call
+MAX_DEPTH = 320  # nested lists and objects; as deep as the driver packs the arguments of a call
 
 
 def optional(check: Check) -> Check:
@@ -60,13 +60,13 @@ def object_of(**fields: Check) -> Check:
 
 
 def is_shallow(value: Any, left: int) -> bool:
-    """Whether at most so many lists and objects are inside each other."""
+    """Check that at most so many lists and objects are nested."""
     inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     return left > 0 and all(is_shallow(each, left - 1) for each in inner)
 
 
 def free(kind: type[list[Any] | dict[str, Any]], most: int) -> Check:
-    """Any JSON value that is not nested too deeply."""
+    """Make a check that accepts any JSON value of a kind that is not nested too deeply."""
     return lambda value: isinstance(value, kind) and len(value) <= most and is_shallow(value, MAX_DEPTH)
 
 
@@ -130,7 +130,7 @@ FRAMES: dict[str, dict[str, Check]] = {
         "numeric": optional(list_of(flag, 10_000)),
         "cells": optional(list_of(list_of(LINE, 10_000), 1000)),
     },
-    # a process that enters an overlay, over its own connection
+    # Sent by a process that enters an overlay, over a separate connection.
     "entered": {
         "failed": optional(LINE),
         "layers": optional(free(dict, 1000)),
@@ -145,7 +145,7 @@ class BadFrame(ValueError):
 
 
 def decode(line: bytes) -> Frame:
-    """The frame of a line; BadFrame if it does not follow the schema."""
+    """Parse a line into a frame. Raises BadFrame if it does not follow the schema."""
     try:
         frame: Frame = json.loads(line)
     except (ValueError, RecursionError):
@@ -155,7 +155,7 @@ def decode(line: bytes) -> Frame:
 
 
 def check_frame(frame: Any, schema: dict[str, dict[str, Check]]) -> None:
-    """Raise BadFrame if a frame does not follow a schema, which has the fields of each event."""
+    """Raise BadFrame if a frame does not follow a schema, which lists the fields of each event."""
     event = frame.get("event") if isinstance(frame, dict) else None
     if not isinstance(event, str) or event not in schema:
         raise BadFrame("a message of an unknown kind")
@@ -181,7 +181,10 @@ class LineSplitter:
         self._held = 0
 
     def feed(self, data: bytes) -> list[bytes]:
-        """The lines that are complete now; BadFrame if one gets so long that it would fill our memory."""
+        """Return the lines that are complete now.
+
+        Raises BadFrame if one grows so long that it would fill our memory.
+        """
         head, newline, rest = data.partition(b"\n")
         self._held += len(head)
         if self._held > MAX_FRAME_BYTES:
@@ -196,7 +199,7 @@ class LineSplitter:
 
 
 def joined(frames: Iterable[Frame]) -> Iterator[Frame]:
-    """The same frames with neighbouring pieces of one stream put together."""
+    """Join neighbouring pieces of one stream into one frame."""
 
     def stream(frame: Frame) -> tuple[str, int] | None:
         return (frame["name"], frame["block"]) if frame["event"] == "stream" else None
@@ -218,7 +221,7 @@ class Source(Protocol):
     def fileno(self) -> int: ...
 
     def ready(self) -> bool:
-        """Read what is there; False at the end."""
+        """Read what is available. False at the end of the stream."""
 
     def ended(self) -> None:
         """Close it: the reader no longer uses it."""
@@ -242,17 +245,20 @@ class OutputReader:
         self._thread.start()
 
     def watch(self, source: Source) -> None:
-        # epoll and kqueue take a new descriptor while another thread waits on them
+        # epoll and kqueue accept a new descriptor while another thread waits on them.
         self._selector.register(source.fileno(), selectors.EVENT_READ, source)
 
     def wake(self) -> None:
         """Make the thread call `tend` again. Safe from any thread."""
-        with self._waking, contextlib.suppress(OSError):  # it is awake, or gone
+        with self._waking, contextlib.suppress(OSError):  # it is awake already, or gone
             os.write(self._waker, b"x")
 
     @property
     def is_current(self) -> bool:
-        """Whether this is the reader's own thread. It can finalise an abandoned generator, but not wait for itself."""
+        """Check whether this is the reader's own thread.
+
+        It can finalise an abandoned generator, but not wait for itself.
+        """
         return threading.current_thread() is self._thread
 
     def stop(self) -> None:
@@ -267,7 +273,8 @@ class OutputReader:
             sources: list[Source] = [key.data for key in ready if key.data]
             if len(sources) < len(ready):
                 os.read(self._wake, 4096)
-            # frames alone: a sync among them may empty a pipe that was ready, and newer text be there
+            # Serve only frames in this round: a sync among them may empty a pipe that was ready, and newer text may
+            # arrive.
             frames = [source for source in sources if source.order == 0]
             for source in frames or sorted(sources, key=lambda source: source.order):
                 if not source.ready():
@@ -309,21 +316,21 @@ class LineConnection:
 
 
 class Control(LineConnection):
-    """The connection to the supervisor: `said` gets its answers, word by word, and `gone` is called at the end."""
+    """The connection to the supervisor: `said` gets each answer, split at blanks, and `gone` is called at the end."""
 
-    order = 2  # an exit is news only after everything the worker said
+    order = 2  # an exit is handled after everything the worker sent
 
     def __init__(self, ours: socket.socket, said: Callable[[list[str]], None], gone: Callable[[], None]) -> None:
         super().__init__(ours)
         self._said, self._gone = said, gone
         self._writing = threading.Lock()
-        self._ordered = 0  # commands that were sent and not yet confirmed
+        self._ordered = 0  # unconfirmed commands
         self._obeyed = threading.Condition()
-        self.over = threading.Event()  # the supervisor is gone, or as good as that
-        self.stays = False  # its runtime is over, but runtimes that split off depend on it
+        self.over = threading.Event()  # the supervisor is gone, or treated as gone
+        self.stays = False  # its runtime has ended, but runtimes that split off depend on it
 
     def say(self, command: str, fds: list[int] | None = None) -> None:
-        with self._writing, contextlib.suppress(OSError):  # a supervisor that is gone took everything along
+        with self._writing, contextlib.suppress(OSError):  # if the supervisor is gone, so is everything else
             socket.send_fds(self.socket, [command.encode() + b"\n"], fds or [])
 
     def command(self, command: str, fds: list[int] | None = None) -> None:
@@ -344,7 +351,7 @@ class Control(LineConnection):
 
     @property
     def lost(self) -> bool:
-        """Whether the supervisor is gone, for example because it was killed."""
+        """Check whether the supervisor is gone, for example because it was killed."""
         return self.over.is_set()
 
     def give_up(self) -> None:
@@ -356,41 +363,41 @@ class Control(LineConnection):
         data = self.receive()
         try:
             for line in self._lines.feed(data):
-                words = line.decode().split()
-                if words == ["obeyed"]:
+                answer = line.decode().split()
+                if answer == ["obeyed"]:
                     self._confirm(1)
                 else:
-                    self._said(words)
+                    self._said(answer)
         except ValueError:
-            data = b""  # no supervisor says that: code has got hold of the socket
+            data = b""  # not from a supervisor: code has found the socket
         if not data:
             self._gone()
         return bool(data)
 
 
 class Data(LineConnection):
-    """The connection to the worker: `received` gets its frames, and `rejected` why there will be no more."""
+    """The connection to the worker: `received` gets its frames, and `rejected` the reason if it breaks the protocol."""
 
     def __init__(
         self, ours: socket.socket, received: Callable[[Data, Frame], None], rejected: Callable[[Data, str], None]
     ) -> None:
         super().__init__(ours)
         self._received, self._rejected = received, rejected
-        self.over = False  # its worker has ended: what other processes write there is not read
+        self.over = False  # its worker has ended, so what other processes write is not read
 
     def ready(self) -> bool:
         data = self.receive()
         return not self.over and self._take(data) and bool(data)
 
     def drain(self) -> None:
-        """Take everything that was sent until now, and little more: other processes may still write."""
+        """Read everything sent so far, but little more: other processes may still write."""
         taken = 0
         with contextlib.suppress(OSError):
             while taken < MAX_DRAINED_BYTES and (data := self.socket.recv(READ_SIZE, socket.MSG_DONTWAIT)):
                 taken += len(data) if self._take(data) else MAX_DRAINED_BYTES
 
     def _take(self, data: bytes) -> bool:
-        """Hand over the frames; False if one of them is not as it must be. Nothing after that counts."""
+        """Hand over the frames. False if one breaks the protocol; nothing after that counts."""
         try:
             for frame in joined(map(decode, self._lines.feed(data))):
                 self._received(self, frame)

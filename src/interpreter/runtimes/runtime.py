@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import IO
 
-from interpreter.errors import SessionStartError
+from interpreter.errors import RuntimeStartError
 from interpreter.host.files import remove
 from interpreter.runtimes.block import KILL_AFTER, Channels, Clock, OutputChannel, RunningBlock, Spool, clock_ticks
 from interpreter.runtimes.calls import Calls
@@ -28,17 +28,17 @@ from interpreter.runtimes.snapshots import Snapshots
 SUPERVISOR = Path(__file__).with_name("supervisor.py")
 END_TIMEOUT = 5.0  # seconds for all processes of a runtime to end
 SOCKET_BUFFER = 1024 * 1024
-SEND_TIMEOUT = 5  # seconds that a worker may read nothing while it is sent something
+SEND_TIMEOUT = 5  # seconds that a worker may leave sent data unread
 SIGINT = int(signal.SIGINT)
-PRESS_GAP = 0.03  # seconds between two signals: a program that gets nothing but signals does nothing else
-REMEMBERED_BLOCKS = 32  # finished blocks whose late output still finds its place
+PRESS_GAP = 0.03  # seconds between two signals: a program under constant signals makes no progress
+REMEMBERED_BLOCKS = 32  # finished blocks that can still get late output
 
-# The connections to one, what it said of itself, its pid.
+# The connections to a worker, its ready frame, and its pid.
 Worker = tuple[Data, OutputChannel, "Frame | None", "int | None"]
 
 
 class SplitOff:
-    """A supervisor that another process forked, in the place of a `subprocess.Popen`.
+    """A supervisor that another process forked, in place of a `subprocess.Popen`.
 
     Its runtime began as a copy of another one, or came from a warm parent.
 
@@ -60,7 +60,7 @@ class SplitOff:
         return 0
 
     def kill(self) -> None:
-        """It ends by itself as soon as what it waits for does."""
+        """Do nothing: it ends when the runtime that it waits for does."""
         self._control.over.set()
 
 
@@ -69,16 +69,16 @@ class Runtime:
 
     def __init__(self, launch: Launch, name: str) -> None:
         self.launch, self.name, self.host = launch, name, os.getpid()
-        self._has_worker = False  # as far as is known
-        self.ready: Frame | None = None  # what the worker said of itself when it was ready
+        self._has_worker = False  # as far as we know
+        self.ready: Frame | None = None  # the worker's `ready` frame
         self.pid: int | None = None
-        self.exit_code: int | None = None  # of the last worker that ended
-        self.ended = threading.Event()  # the worker has
-        self.block: RunningBlock | None = None  # the newest one
-        self.inherits = False  # it began with the variables of another one
-        self.first: Runtime = self  # the one that this runtime, and maybe others before it, split off from; or itself
-        self.parts: set[SplitOff] = set()  # what split off from this one
-        self.next_number = 1 + random_number(2)  # of a block: code of an earlier one cannot guess it and speak for it
+        self.exit_code: int | None = None  # the exit code of the last worker that ended
+        self.ended = threading.Event()  # set when the worker has ended
+        self.block: RunningBlock | None = None  # the newest block
+        self.inherits = False  # whether it began with the variables of another one
+        self.first: Runtime = self  # the origin of the chain that it split off from; or itself
+        self.parts: set[SplitOff] = set()  # runtimes that split off from this one
+        self.next_number = 1 + random_number(2)  # the next block's number, which code of earlier blocks cannot guess
         self.calls = Calls(name, launch.containment, self.send)
         self.snapshots = Snapshots(self)
         self._blocks: OrderedDict[int, RunningBlock] = OrderedDict()
@@ -87,18 +87,18 @@ class Runtime:
         self._folder: Path | None = None
         self._terminal: OutputChannel | None = None
         self._process: subprocess.Popen[bytes] | SplitOff | None = None
-        self._staying: subprocess.Popen[bytes] | SplitOff | None = None  # closed, but its parts still need it
-        self._refusal: IO[bytes] | None = None  # the errors of a sandbox that cannot be made
+        self._staying: subprocess.Popen[bytes] | SplitOff | None = None  # closed, but split-off runtimes need it
+        self._refusal: IO[bytes] | None = None  # the errors of a sandbox that could not be made
         self._parent: WarmParent | None = None  # the process that forked the supervisor
-        self._rejection = ""  # what the worker sent that no driver sends, if it was ended for that
+        self._rejection = ""  # why the worker's messages were rejected, if it was ended for that
         self._querying = threading.Lock()
-        self._query = 0  # the number of the newest one
-        self._answer: queue.SimpleQueue[Frame | None] = queue.SimpleQueue()  # to that one
+        self._query = 0  # the number of the newest query
+        self._answer: queue.SimpleQueue[Frame | None] = queue.SimpleQueue()  # the answer to that query
 
     # -- processes -----------------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Start the supervisor and a worker; returns before the worker is ready."""
+        """Start the supervisor and a worker. Returns before the worker is ready."""
         ours, theirs = socket.socketpair()
         cwd = nearest_folder(self.launch.cwd) if self.launch.cwd is not None else None
         self._parent = warm_parent(self.launch)
@@ -113,7 +113,7 @@ class Runtime:
         try:
             with theirs, contextlib.ExitStack() as sandbox:
                 if self.launch.containment is not None:
-                    self._folder = self._folder or new_folder()  # what is visible inside must exist before
+                    self._folder = self._folder or new_folder()  # what is visible inside must exist first
                     self._forget_refusal()
                     self._refusal = tempfile.TemporaryFile()  # noqa: SIM115 - it is read when the start has failed
                     start = sandbox.enter_context(self.launch.containment.wrap(start, self._folder))
@@ -129,7 +129,7 @@ class Runtime:
                         start_new_session=True,
                     )
                 except OSError as error:
-                    raise SessionStartError(self.name, f"{self.launch.python}: {error.strerror}") from error
+                    raise RuntimeStartError(self.name, f"{self.launch.python}: {error.strerror}") from error
         except BaseException:
             ours.close()
             self._forget_refusal()
@@ -145,7 +145,7 @@ class Runtime:
             self._refusal.close()
 
     def start_from(self, origin: Runtime, command: str) -> None:
-        """Have another runtime's supervisor begin this one from a snapshot."""
+        """Start this runtime from a snapshot, by another runtime's supervisor."""
         ours, theirs = socket.socketpair()
         with theirs:
             self._listen_to(ours)
@@ -161,7 +161,7 @@ class Runtime:
             self.control.say(f"folder {self._folder}")
 
     def spawn(self, command: str = "spawn", by: Control | None = None, more: Sequence[int] = ()) -> None:
-        """Have the supervisor fork a worker with a fresh data socket, or give the socket to a snapshot."""
+        """Fork a worker with a fresh data socket in the supervisor, or give the socket to a snapshot."""
         ours, theirs = socket.socketpair()
         for end in (ours, theirs):
             end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SOCKET_BUFFER)
@@ -169,7 +169,7 @@ class Runtime:
         self.ended.clear()
         self._data = Data(ours, self._received, self._reject)
         startup, writer = os.pipe()
-        # the worker's own output: before it is ready, the reason why it cannot start; then it belongs to the block
+        # The worker's own output: before it is ready, the reason why it cannot start; then it belongs to the block.
         self._startup = OutputChannel(None, startup, "stderr")
         self.reader.watch(self._data)
         self.reader.watch(self._startup)
@@ -183,24 +183,24 @@ class Runtime:
         if self.launch.dialect:
             self._write(self.launch.dialect.greet(self.folder))
         if self.control.lost:
-            self._worker_gone(-9)  # the supervisor's end may have been noticed when there was no worker
+            self._worker_gone(-9)  # the supervisor may have ended before there was a worker
 
     def worker(self) -> Worker:
-        """The present worker, to return to with `restore_worker`."""
+        """Return the present worker, for `restore_worker`."""
         return self._data, self._startup, self.ready, self.pid
 
     def restore_worker(self, worker: Worker | None) -> None:
-        """No new worker started: continue with the previous one, if any."""
+        """Continue with the previous worker, if any, because no new one started."""
         self._has_worker = worker is not None and not self.control.lost
         if worker is not None:
             self._data, self._startup, self.ready, self.pid = worker
 
     def have_worker(self) -> None:
-        """Start what is missing: the supervisor, or the worker."""
+        """Start the supervisor or the worker if it is missing."""
         process = self._process
         if process is not None and (self.control.lost or process.poll() is not None):
             try:
-                process.wait(END_TIMEOUT)  # the connection is closed, so it ends by itself, or is not ours any more
+                process.wait(END_TIMEOUT)  # the connection is closed, so it ends, or it is no longer ours
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
@@ -214,17 +214,17 @@ class Runtime:
 
     @property
     def alive(self) -> bool:
-        """Whether there is a worker, as far as is known. It ends with its supervisor."""
+        """Check whether there is a worker, as far as we know. It ends with its supervisor."""
         return self._has_worker and not self.control.lost
 
     @property
     def is_open(self) -> bool:
-        """Whether it has been started and not been closed."""
+        """Check whether the runtime has been started and not been closed."""
         return self._process is not None
 
     @property
     def folder(self) -> Path:
-        """A private folder that is deleted with the runtime."""
+        """Return a private folder that is deleted with the runtime."""
         if self._folder is None:
             self._folder = new_folder()
             self.control.say(f"folder {self._folder}")
@@ -240,7 +240,7 @@ class Runtime:
             with contextlib.suppress(OSError):
                 self.control.socket.shutdown(socket.SHUT_WR)
             if not self.control.over.wait(END_TIMEOUT):
-                process.kill()  # something cannot be killed, such as a program running as another user
+                process.kill()  # a process could not be killed, such as one running as another user
             if self.control.stays:
                 self._staying = process
             else:
@@ -254,20 +254,20 @@ class Runtime:
                 block.spool.close()
             if self._folder is not None:
                 remove(self._folder)
-        if self.block is not None:  # tell its consumer
+        if self.block is not None:  # so that its consumer learns of it
             self.block.end(
                 {"event": "exited", "code": -9, "how": how_it_ended(-9), "startup": "", "why": self.block.clock.why}
             )
 
     def part_ended(self, part: SplitOff) -> None:
-        """A runtime that split off is over; with the last one ends a supervisor that stayed for them."""
+        """Remove a runtime that split off and has ended. The last one also ends a supervisor that stayed for them."""
         self.parts.discard(part)
         if self._staying is not None and not self.parts:
             self._staying.wait()
             self._staying = None
 
     def send(self, frame: Frame, fds: list[int] | None = None) -> None:
-        """Send a frame to the driver; a worker that is gone is noticed by its exit, not here."""
+        """Send a frame to the driver. A missing worker is detected by its exit, not here."""
         dialect = self.launch.dialect
         self._write(dialect.encode(frame, self.folder) if dialect else encode(frame), fds)
 
@@ -280,14 +280,14 @@ class Runtime:
                 self._reject(self._data, "more than it reads")
 
     def set_terminal(self, ours: OutputChannel | None, theirs: list[int]) -> None:
-        """Give the next worker a controlling terminal, or none; what appears there belongs to the running block."""
+        """Give the next worker a controlling terminal, or none; output there belongs to the running block."""
         self._terminal = ours
         if ours is not None:
             self.reader.watch(ours)
         self.control.command(f"terminal {len(theirs)}", theirs)
 
     def retire(self, farewell: bytes) -> None:
-        """Send a worker a message that ends it; the next block gets a new one."""
+        """End a worker with a message; the next block gets a new one."""
         if self.alive:
             self._write(farewell)
             if not self.ended.wait(KILL_AFTER):
@@ -313,16 +313,16 @@ class Runtime:
         self.have_worker()
         contained = self.launch.containment is not None
         with self._ending:
-            # in a sandbox, processes have other numbers
+            # Inside a sandbox, processes have other numbers.
             block = self._add_block(code, Clock(timeout, lambda: None if contained else self.pid))
             block.tend, block.on_end = self.tend, on_end
             if self.ready is not None:
                 self._startup.block = block
-            is_gone = not self._has_worker  # since just now: whoever noticed that knew nothing of this block
-        if contained and "tty" in channels.fields:  # a sandbox hides this machine's terminals: the supervisor has it
+            is_gone = not self._has_worker  # it ended just now, and that did not end the new block
+        if contained and "tty" in channels.fields:  # a sandbox hides the terminals of this machine
             self.control.command("hold", channels.held)
             channels.fields["tty"] = path_of(HELD)
-        self.control.wait()  # an interrupt on its way is for the block before
+        self.control.wait()  # a pending interrupt is for the previous block
         if self._terminal:
             self._terminal.block = block
         while len(self._blocks) > REMEMBERED_BLOCKS:
@@ -331,7 +331,7 @@ class Runtime:
         block.held = channels.held
         for fd, name in channels.reads:
             channel = OutputChannel(block, fd, name, channels.plain)
-            channel.before = self._terminal  # the echo of a key before what it led to
+            channel.before = self._terminal  # show the echo of a key before its effect
             block.channels.append(channel)
             self.reader.watch(channel)
         frame = {"op": "run", "block": block.number, "code": code, **channels.fields, **fields}
@@ -358,7 +358,7 @@ class Runtime:
         return block
 
     def add_finished(self, code: str) -> RunningBlock:
-        """Count a block that ran elsewhere as this runtime's newest."""
+        """Register a block that ran elsewhere as this runtime's newest."""
         block = self._add_block(code)
         block.finished = True
         block.detach()
@@ -366,11 +366,11 @@ class Runtime:
 
     @property
     def is_running_block(self) -> bool:
-        """Whether a block is running, attached or not."""
+        """Check whether a block is running, attached or not."""
         return self.block is not None and not self.block.finished
 
     def _attached(self) -> RunningBlock | None:
-        """The block that is running for a consumer."""
+        """Return the block that is running for a consumer, if any."""
         block = self.block
         return block if block is not None and not block.finished and block.attached else None
 
@@ -384,7 +384,7 @@ class Runtime:
             block.ended.wait()
 
     def leave(self, block: RunningBlock) -> None:
-        """The consumer leaves: end the block and drop its events."""
+        """End the block and drop its events, because the consumer leaves."""
         self.settle(block)
         if block.finished:
             block.forget_events()  # late output goes to the spool
@@ -394,12 +394,12 @@ class Runtime:
         block = self._attached()
         if block is not None:
             block.interrupt()
-            self.calls.abandon()  # a yes that comes now is too late
+            self.calls.abandon()  # it is too late for approvals
             self.reader.wake()
             now = time.monotonic()
             if now - block.pressed >= PRESS_GAP:
                 block.pressed = now
-                with self._ending:  # or the next block might begin now, and be the one that the signal ends
+                with self._ending:  # else the signal could hit the next block
                     if self.block is block:
                         self._signal(block)
 
@@ -407,7 +407,7 @@ class Runtime:
         if self.launch.interrupt_frames:
             self.send({"op": "interrupt", "block": block.number})
             if self.ready is None:
-                return  # it could not catch a signal yet
+                return  # it cannot handle a signal yet
         self.control.command(f"signal {SIGINT}")
 
     def detach(self) -> None:
@@ -422,11 +422,11 @@ class Runtime:
 
     @property
     def busy(self) -> bool:
-        """Whether a block is running, or the worker is not ready for any."""
+        """Check whether a block is running, or the worker is not ready for one."""
         return self.ready is None or not self.alive or self.is_running_block
 
     def query(self, frame: Frame, timeout: float, early: bool = False) -> Frame | None:
-        """What the driver answers; None if it is busy, does not answer in time, or is gone.
+        """Ask the driver, and return its answer; None if it is busy, does not answer in time, or is gone.
 
         `early` sends the query even if the worker is still starting.
         """
@@ -436,7 +436,7 @@ class Runtime:
             self._query = random_number(4) >> 1
             self._answer = answer = queue.SimpleQueue[Frame | None]()
             self.send({**frame, "query": self._query})
-            if not self.alive:  # it ended before there was this query to give up
+            if not self.alive:  # it ended before the query was registered
                 answer.put(None)
             try:
                 with contextlib.suppress(queue.Empty):
@@ -452,14 +452,14 @@ class Runtime:
             return None
 
     def stop_query(self) -> None:
-        """Interrupt what answers a query, such as some __repr__ of the user's; from any thread."""
+        """Interrupt the code that answers a query, such as a `__repr__` of the user's; from any thread."""
         if not self.busy and self.launch.dialect is None and not self.launch.interrupt_frames:
             self.control.command(f"nudge {SIGINT}")
 
     # -- called by the reader thread -----------------------------------------------------------------------------
 
     def tend(self) -> float | None:
-        """Take the next step of `Clock` for a block that must end; the seconds until the step after that.
+        """Take the next step of `Clock` for a block that must end. Returns the seconds until the step after that.
 
         This does not depend on the block's consumer.
         """
@@ -469,7 +469,7 @@ class Runtime:
         clock = block.clock
         if block.interrupted:
             clock.why = clock.why or "interrupted"
-            if clock.stage == "running":  # a second interrupt does not put off the next step
+            if clock.stage == "running":  # a second interrupt does not postpone the next step
                 clock.advance()
         while (left := clock.remaining()) == 0:
             match clock.stage:
@@ -477,7 +477,7 @@ class Runtime:
                     clock.why = "timed_out"
                     self.interrupt()
                 case "asked" if self.ready is None and self.launch.dialect is None and clock.may_still_start():
-                    continue  # a slow start on a busy machine is no stuck code
+                    continue  # a slow start on a busy machine does not mean stuck code
                 case "asked":
                     self.control.say(f"sweep {block.started}")
                     self._signal(block)
@@ -493,7 +493,10 @@ class Runtime:
         return left
 
     def _received(self, data: Data, frame: Frame) -> None:
-        """A frame that follows the schema, from the worker or one before it; BadFrame if it makes no sense now."""
+        """Handle a frame that follows the schema, from the worker or an earlier one.
+
+        BadFrame if it makes no sense now.
+        """
         if data is not self._data and frame["event"] != "stream":
             return
         block = self._blocks.get(frame.get("block") or 0)
@@ -501,16 +504,16 @@ class Runtime:
             case "ready":
                 if self.ready is not None:
                     raise BadFrame("a second `ready`")
-                # the reader answers, too: a worker that makes calls and reads no replies must not stop it
+                # The reader thread answers, too: a worker that makes calls and reads no replies must not block it.
                 data.socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", SEND_TIMEOUT, 0))
                 frame = {**frame, "lost": frame.get("lost") or [], "unknown_threads": frame.get("unknown_threads") or 0}
                 with self._ending:
                     self.ready, self._startup.block = frame, self.block
                     if self.block is not None:
-                        self.block.started = clock_ticks()  # what has started until now is part of the worker
+                        self.block.started = clock_ticks()  # processes started until now belong to the worker
                 self.snapshots.woken.put(frame)
             case "answer":
-                if frame["query"] == self._query:  # an older query has been given up
+                if frame["query"] == self._query:  # no one waits for an older query
                     self._answer.put(frame)
             case "done" | "input_request" | "call" as event if block is None and frame.get("how") != "names":
                 raise BadFrame(f"`{event}` for a block that it is not running")
@@ -537,29 +540,29 @@ class Runtime:
         block.finished = True
         block.release_held()
         if self.launch.containment is not None and self.launch.dialect is not None:
-            self.control.say("drop")  # or the block's terminal would never be at its end
+            self.control.say("drop")  # else the block's terminal would never reach its end
         why = block.clock.why or ("interrupted" if block.interrupted else None)
         block.end({**frame, "why": why})
 
-    def _supervisor_said(self, words: list[str]) -> None:
-        match words:
+    def _supervisor_said(self, answer: list[str]) -> None:
+        match answer:
             case ["spawned", pid]:
                 self.pid = int(pid)
             case ["exited", pid, code] if int(pid) == self.pid:
                 self._worker_exited(int(code))
             case ["gone", state]:
                 self.snapshots.states.discard(int(state))
-            case ["left" | "promoted" | "split" | "missing" | "settled" as what, *words]:
-                self.snapshots.changes.put((what, words))
-            case ["staying"] if self.first.parts:  # they need it
+            case ["left" | "promoted" | "split" | "missing" | "settled" as what, *details]:
+                self.snapshots.changes.put((what, details))
+            case ["staying"] if self.first.parts:  # which still need it
                 self.control.stays = True
-                self._supervisor_gone()  # a wrapper around it may hold the connection open
+                self._supervisor_gone()  # a wrapper process may hold the connection open
 
     def _supervisor_ended(self) -> None:
         self._supervisor_gone()
         if self._has_worker:
             if self.pid is not None and self._process is not None and self.launch.containment is None:
-                with contextlib.suppress(ProcessLookupError, PermissionError):  # in a sandbox, the kernel does that
+                with contextlib.suppress(ProcessLookupError, PermissionError):  # in a sandbox, the kernel kills it
                     os.killpg(self.pid, signal.SIGKILL)
             self._worker_exited(-9)
 
@@ -576,7 +579,7 @@ class Runtime:
     def _worker_gone(self, code: int) -> None:
         with self._ending:
             if not self._has_worker:
-                return  # its end has been noticed already
+                return  # its end has been handled already
             self._has_worker, self.exit_code = False, code
             block = self.block
         if block is not None and not block.finished:
@@ -587,11 +590,11 @@ class Runtime:
 
     @property
     def how_ended(self) -> str:
-        """Why the last worker ended, in a few words."""
+        """Say in a few words why the last worker ended."""
         return f"it sent {self._rejection}" if self._rejection else how_it_ended(self.exit_code or 0)
 
     def _reject(self, data: Data, what: str) -> None:
-        """The worker, or code that found its connection, sent something that no driver sends: end it."""
+        """End a worker because it, or code that found its connection, broke the protocol."""
         if data is self._data:
             self._rejection = what
             self.control.say("kill")
@@ -620,7 +623,7 @@ def how_it_ended(code: int) -> str:
 
 
 def new_folder() -> Path:
-    """A private folder, in memory where possible, so that a runtime's state touches no disk."""
+    """Create a private folder, in memory if possible, so that a runtime's state touches no disk."""
     for path in (os.environ.get("XDG_RUNTIME_DIR"), "/dev/shm"):
         if path and os.access(path, os.W_OK | os.X_OK):
             return Path(tempfile.mkdtemp(prefix="interpreter-", dir=path))

@@ -1,6 +1,6 @@
 """Seccomp notifications for a dry run: the kernel asks us about system calls that reach beyond the overlay.
 
-They are refused while the process is in its dry run, and allowed afterwards.
+They are refused during the process's dry run, and allowed afterwards.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ QUESTION = struct.Struct("=QIIiIQ6Q")
 ANSWER = struct.Struct("=QqiI")
 CONTINUE = 1
 KIND_OF_SOCKET = 0xF
-# The C library tries these by itself, and does without them at once.
+# The C library tries these on its own, and works without them.
 UNREPORTED = ("/run/nscd/socket", "/var/run/nscd/socket", "/run/systemd/userdb")
-ADDRESS = 110  # bytes of the longest local one
+ADDRESS = 110  # bytes of the longest local address
 
-# name: number on x86_64, on aarch64
+# Name: number on x86_64, on aarch64.
 SIGNALS = {
     "kill": (62, 129),
     "tkill": (200, 130),
@@ -35,15 +35,15 @@ SIGNALS = {
 }
 CALLS = {
     **SIGNALS,
-    # the network
+    # Network.
     "socket": (41, 198),
     "connect": (42, 203),
     "io_uring_setup": (425, 425),
-    # other processes
+    # Other processes.
     "ptrace": (101, 117),
     "process_vm_writev": (311, 271),
     "pidfd_getfd": (438, 438),
-    # mounts
+    # Mounts.
     "mount": (165, 40),
     "umount2": (166, 39),
     "pivot_root": (155, 41),
@@ -56,7 +56,7 @@ CALLS = {
     "fsmount": (432, 432),
     "fspick": (433, 433),
     "mount_setattr": (442, 442),
-    # the machine
+    # The machine itself.
     "reboot": (169, 142),
     "kexec_load": (246, 104),
     "kexec_file_load": (320, 294),
@@ -80,16 +80,16 @@ CALLS = {
     "semget": (64, 190),
     "msgget": (68, 186),
 }
-MACHINES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}  # the column above, and the kernel's name for it
-OTHER_NUMBERS = 0x40000000  # a second set of x86_64's numbers begins here
+MACHINES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}  # the column above, and the kernel's constant
+OTHER_NUMBERS = 0x40000000  # a second set of numbers on x86_64 begins here
 
 LOAD, EQUAL, AT_LEAST, RETURN = 0x20, 0x15, 0x35, 0x06
 ASK, ALLOW = 0x7FC00000, 0x7FFF0000
-NUMBER_AT, MACHINE_AT = 0, 4  # in what a filter gets to see of a call
+NUMBER_AT, MACHINE_AT = 0, 4  # offsets in the data that a filter sees
 
 
 def asked_calls() -> dict[int, str]:
-    """The names of the calls above by their numbers on this machine; empty where the numbers are unknown."""
+    """Map the numbers of the calls above on this machine to their names; empty if the numbers are unknown."""
     if platform.machine() not in MACHINES:
         return {}
     column = MACHINES[platform.machine()][0]
@@ -97,7 +97,7 @@ def asked_calls() -> dict[int, str]:
 
 
 def filter_program() -> bytes:
-    """The filter: ask about the calls above and those of other machines (32-bit programs), allow the rest."""
+    """Build the filter: ask about the calls above and those of other machines (32-bit programs), allow the rest."""
     numbers = sorted(asked_calls())
     ask = len(numbers) + 1  # jumps to the last but one instruction
     lines = [(LOAD, 0, 0, MACHINE_AT), (EQUAL, 1, 0, MACHINES[platform.machine()][1]), (RETURN, 0, 0, ASK)]
@@ -108,16 +108,16 @@ def filter_program() -> bytes:
 
 
 class Denied(NamedTuple):
-    """Something that a block tried to do in a dry run, and could not."""
+    """Something that a block tried to do in a dry run and that was denied."""
 
     what: str  # "network", "signal", "write", "system"
     by: str  # the program
     target: str = ""
 
     def __str__(self) -> str:
-        words = {"network": "the network", "signal": "a signal to", "write": "writing", "system": "the system call"}
+        phrases = {"network": "the network", "signal": "a signal to", "write": "writing", "system": "the system call"}
         target = f" {self.target}" if self.target else ""
-        return f"{self.by}: {words[self.what]}{target}"
+        return f"{self.by}: {phrases[self.what]}{target}"
 
 
 class SyscallGate:
@@ -129,12 +129,12 @@ class SyscallGate:
         self._names = asked_calls()
 
     def close(self, place: int) -> None:
-        """From now on, processes in this mount namespace cannot reach beyond it."""
+        """Stop processes in this mount namespace from reaching beyond it."""
         self._denied.clear()
         self._closed.add(place)
 
     def open(self, place: int) -> None:
-        """From now on they can."""
+        """Let processes in this mount namespace reach beyond it again."""
         self._closed.discard(place)
 
     @property
@@ -154,7 +154,7 @@ class SyscallGate:
         try:
             while not any(events & (select.POLLHUP | select.POLLERR) for _, events in poll.poll()):
                 question = bytearray(QUESTION.size)
-                with contextlib.suppress(OSError):  # the process that asked is gone
+                with contextlib.suppress(OSError):  # the process has ended
                     fcntl.ioctl(listener, RECEIVE, question)
                     number, pid, _, call, machine, _, *arguments = QUESTION.unpack(question)
                     refusal = self._refusal(pid, call, machine, arguments)
@@ -164,7 +164,7 @@ class SyscallGate:
             os.close(listener)
 
     def _refusal(self, pid: int, call: int, machine: int, arguments: list[int]) -> int:
-        """The error number to answer with; 0 allows the call."""
+        """Return the error number to answer with; 0 allows the call."""
         if not self._closed or mount_namespace(pid) not in self._closed:
             return 0
         name = self._names.get(call) if machine == MACHINES[os.uname().machine][1] else None
@@ -173,12 +173,12 @@ class SyscallGate:
         if name == "socket":
             family, kind = arguments[0], arguments[1] & KIND_OF_SOCKET
             if family == socket.AF_UNIX and kind != socket.SOCK_DGRAM:
-                return 0  # it can reach nothing without connect
+                return 0  # without connect, it can reach nothing
             if family in (socket.AF_INET, socket.AF_INET6):
                 return self._deny(errno.EACCES, "network", pid)
-            return errno.EACCES  # the system log, and questions about interfaces
+            return errno.EACCES  # unreported: the system log, and queries about interfaces
         if name == "connect":
-            # to a local program; denied whatever the address, which is read for the report alone
+            # To a local program: denied for every address, which is only read for the report.
             address = [b""]
             with contextlib.suppress(OSError, OverflowError), open(f"/proc/{pid}/mem", "rb", buffering=0) as memory:
                 length = min(arguments[2], ADDRESS)
@@ -189,7 +189,7 @@ class SyscallGate:
             return self._deny(errno.ENOSYS if name == "io_uring_setup" else errno.EPERM, "system", pid, name)
         if name == "pidfd_send_signal":
             return self._deny(errno.EPERM, "signal", pid, "a process")
-        target = arguments[0] & 0xFFFFFFFF  # as the kernel takes a process number from a register
+        target = arguments[0] & 0xFFFFFFFF  # the kernel reads a process number as 32 bits
         target = target - (1 << 32) if target & 0x80000000 else target
         silent = arguments[2 if name in ("tgkill", "rt_tgsigqueueinfo") else 1] == 0
         if target == 0 or silent or mount_namespace(abs(target)) in (mount_namespace(pid), None):
@@ -202,7 +202,7 @@ class SyscallGate:
 
 
 def mount_namespace(pid: int) -> int | None:
-    """The mount namespace that a process is in; None for one that has ended, 0 if we may not know."""
+    """Return the mount namespace that a process is in; None if it has ended, 0 if we may not know."""
     try:
         return os.stat(f"/proc/{pid}/ns/mnt").st_ino
     except PermissionError:
@@ -220,6 +220,6 @@ def program_of(pid: int) -> str:
 
 
 def others_in(place: int, known: int | None) -> list[str]:
-    """The processes that a block started in this mount namespace and that still run."""
+    """List the processes that a block started in this mount namespace and that still run."""
     numbers = (int(name) for name in os.listdir("/proc") if name.isdigit())
     return [f"{program_of(pid)} ({pid})" for pid in numbers if pid != known and mount_namespace(pid) == place]

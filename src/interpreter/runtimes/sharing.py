@@ -1,8 +1,8 @@
-"""Values that code shares with the other languages of a session: checked here, and put into each language's form.
+"""Values that code shares with the other languages of a session: checked here, and converted for each language.
 
 A value travels as JSON, either `{"value": ...}` or `{"table": [{"name": ..., "type": ..., "values": [...]}, ...]}`,
 where a type is one of `TYPES`, missing values are null, and times are ISO 8601 texts. It comes from code that may be
-hostile, so nothing else passes.
+hostile, so nothing else is accepted.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ TYPES: dict[str, type | tuple[type, ...]] = {
     "datetime": str,
     "date": str,
 }
-MAX_DEPTH = 100  # lists and objects inside each other
+MAX_DEPTH = 100  # nested lists and objects
 MAX_VARIABLE_BYTES = 100_000  # bytes of an environment variable
-MAX_SHARED, SHARED_TOGETHER = 1000, 5  # values, and how many of the largest size
+MAX_SHARED, SHARED_TOGETHER = 1000, 5  # values, and how many of them may have the largest size
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Shared:
 
 
 def take(shared: dict[str, Shared], name: str, text: str, most: int) -> None:
-    """Add a value to those that are shared; ValueError if it cannot be."""
+    """Add a value to the shared ones. Raises ValueError if it cannot be shared."""
     content = check(name, text, most)
     others = [len(each.text) for other, each in shared.items() if other != name]
     if sum(others) + len(text) > SHARED_TOGETHER * most or len(others) >= MAX_SHARED:
@@ -58,7 +58,7 @@ def take(shared: dict[str, Shared], name: str, text: str, most: int) -> None:
 
 
 def check(name: str, text: str, most: int) -> dict[str, Any]:
-    """The content of a shared value; ValueError if it cannot be shared."""
+    """Parse and check a shared value. Raises ValueError if it cannot be shared."""
     if not NAME.fullmatch(name):
         raise ValueError("a name starts with a letter and has at most 100 letters, digits and underscores")
     if len(text) > most:
@@ -103,7 +103,7 @@ def _check_table(columns: Any) -> None:
 
 
 def in_form(form: Form, shared: Mapping[str, Shared]) -> list[list[str]]:
-    """Names and values for a driver or a kernel, which takes JSON or an expression of R."""
+    """List names and values for a driver or a kernel, as JSON or as R expressions."""
     return [[name, as_r(each.content) if form == "r" else each.text] for name, each in shared.items()]
 
 
@@ -116,12 +116,12 @@ def as_csv(columns: list[dict[str, Any]]) -> str:
 
 
 def as_text(value: Any) -> str:
-    """For an environment variable: a text as it is, anything else as JSON."""
+    """Format a value for an environment variable: a text as it is, anything else as JSON."""
     return value.replace("\0", "") if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def as_r(content: dict[str, Any]) -> str:
-    """An R expression that makes the value."""
+    """Write an R expression that creates the value."""
     if "value" in content:
         return _r_value(content["value"])
     columns = content["table"]
@@ -172,13 +172,13 @@ def _r_scalar(value: Any) -> str:
 
 
 def _r_name(name: str) -> str:
-    return _r_scalar(name.replace("\0", "") or "V")  # no name in R is empty
+    return _r_scalar(name.replace("\0", "") or "V")  # names in R can't be empty
 
 
 # -- kernels of Jupyter ------------------------------------------------------------------------------------------------
 
 KERNEL_FORMS: dict[str, Form] = {"python": "json", "r": "r"}  # by the language of the kernel
-SHARE_MIME = "application/x-open-interpreter-share"  # what `share` shows there: a name, a space and the value
+SHARE_MIME = "application/x-open-interpreter-share"  # what `share` displays in a kernel: a name, a space and the value
 IN_PYTHON = """
 import builtins, sys, types
 from IPython.display import publish_display_data
@@ -205,7 +205,7 @@ attach(list(share = share), name = "interpreter", warn.conflicts = FALSE)
 
 
 def kernel_setup(language: str, most: int) -> str:
-    """Code that gives a kernel the function `share`."""
+    """Return code that defines `share` in a kernel."""
     folder = Path(__file__).parent
     if language == "r":
         return IN_R.format(mime=SHARE_MIME, source=(folder / "r/sharing.R").read_text("utf-8"))
@@ -216,7 +216,7 @@ def kernel_setup(language: str, most: int) -> str:
 
 
 def kernel_takes(language: str, values: list[list[str]], most: int) -> str:
-    """Code that sets variables in a kernel to values of the form that its language takes."""
+    """Return code that sets variables in a kernel; the values are in the form for its language."""
     if language == "r":
         return "\n".join(f'assign("{name}", {expression}, globalenv())' for name, expression in values)
     return f"share.most = {most}; share.take({values!r})"

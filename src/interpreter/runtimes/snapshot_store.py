@@ -1,4 +1,4 @@
-"""A supervisor's snapshots: which exist, which go when memory is short, and how one takes the worker's place.
+"""A supervisor's snapshots: which exist, which are ended when memory is short, and how one becomes the worker.
 
 The supervisor runs this file when the first snapshot is taken. Like the supervisor, it needs only Python 3.8.
 """
@@ -30,23 +30,23 @@ class Snapshot:
 
     def __init__(self, fd: int) -> None:
         self.socket = _socket.socket(fileno=fd)
-        self.pid: int | None = None  # known as soon as it waits
-        self.is_ranked = False  # the kernel knows when to kill it
+        self.pid: int | None = None  # known once it waits
+        self.is_ranked = False  # whether the kernel knows when to kill it
 
     def listen(self, flags: int = 0) -> bool:
-        """Receive its pid; False if it is gone."""
+        """Receive its pid. False if it is gone."""
         try:
-            said = self.socket.recv(64, flags)
+            report = self.socket.recv(64, flags)
         except BlockingIOError:
             return True
         except OSError:
             return False
-        if said:
-            self.pid = int(said)
-        return bool(said)
+        if report:
+            self.pid = int(report)
+        return bool(report)
 
     def wait(self) -> bool:
-        """Wait for its pid, with a limit: the worker may have died before, and a child may hold the socket open."""
+        """Wait for its pid, for a limited time: the worker may have died, and a child may hold the socket open."""
         poll = select.poll()
         poll.register(self.socket.fileno(), select.POLLIN)
         return bool(poll.poll(FORK_TIMEOUT)) and self.listen()
@@ -67,31 +67,31 @@ class Snapshot:
             if self.pid:
                 os.kill(self.pid, signal.SIGKILL)
         except ProcessLookupError:
-            pass  # it ended just now
+            pass  # it has just ended
         self.socket.close()  # which also ends it
 
 
 class SnapshotStore:
-    """The states that the runtime can return to, the oldest first."""
+    """The states that the runtime can return to, oldest first."""
 
     def __init__(self, supervisor: Supervisor) -> None:
         self.supervisor, self.poll = supervisor, supervisor.poll
         self.origin = _socket.socket(fileno=supervisor.origin) if supervisor.origin is not None else None
         self.kept: dict[str, Snapshot] = {}
-        self.apart: list[Snapshot] = []  # runtimes that split off, known by their socket for as long as they live
-        self.ending: list[int] = []  # killed, and maybe not gone yet
-        self.score = 1000  # for the next one that is no longer the newest
+        self.apart: list[Snapshot] = []  # runtimes that split off; their sockets close when they end
+        self.ending: list[int] = []  # killed, but perhaps not ended yet
+        self.score = 1000  # for the next snapshot that is no longer the newest
         self.pressure: int | None = None
         try:  # have the kernel report when programs wait for memory
             self.pressure = os.open("/proc/pressure/memory", os.O_RDWR | os.O_NONBLOCK)
             os.write(self.pressure, PRESSURE)
             self.poll.register(self.pressure, select.POLLPRI)
         except OSError:
-            pass  # not Linux, or switched off
+            pass  # not Linux, or disabled
 
     def expect(self, fd: int, state: str, most: str) -> None:
-        """A snapshot is about to be taken; it replaces one of the same state."""
-        self.end(state, told=False)
+        """Prepare for a snapshot that is about to be taken and replaces one of the same state."""
+        self.end(state, announce=False)
         self.kept[state] = Snapshot(fd)
         self.poll.register(fd, select.POLLIN)
         while len(self.kept) > max(1, int(most)):
@@ -105,7 +105,7 @@ class SnapshotStore:
         *older, _ = self.kept.values()
         step = max(1, 450 // max(20, len(older)))
         unranked = [snapshot for snapshot in older if not snapshot.is_ranked]
-        if self.score - step * len(unranked) < 100:  # there is no number left below the others'
+        if self.score - step * len(unranked) < 100:  # no score is left below the others
             self.score, unranked = 1000, older
         for snapshot in unranked:
             if not snapshot.pid:
@@ -132,7 +132,7 @@ class SnapshotStore:
         return state in self.kept
 
     def wake(self, state: str, word: bytes, fds: list[int]) -> Snapshot | None:
-        """Resume a snapshot, which is not kept from then on; None if that is not possible."""
+        """Resume a snapshot, which is no longer kept then. None if that is not possible."""
         snapshot = self.take_out(state)
         if snapshot is None or snapshot.wake(word, fds):
             return snapshot
@@ -140,27 +140,30 @@ class SnapshotStore:
         return None
 
     def leave_alone(self, runtime: Snapshot) -> None:
-        """A runtime has split off. It lives for as long as its socket, and so do those that split off from it."""
+        """Track a runtime that has split off.
+
+        It lives as long as its socket, and so do those that split off from it.
+        """
         self.apart.append(runtime)
         self.poll.register(runtime.socket.fileno(), select.POLLIN)
-        if self.origin is not None:  # when we are gone, it belongs to the runtime that we split off from
+        if self.origin is not None:  # when we end, it belongs to the runtime that we split off from
             rights = runtime.socket.fileno().to_bytes(4, sys.byteorder)
             try:
                 self.origin.sendmsg([b"%d" % (runtime.pid or 0)], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, rights)])
             except OSError:
-                pass  # that is gone
+                pass  # that runtime has ended
 
     def hear(self, runtime: Snapshot) -> bool:
-        """A runtime that split off has ended, or another has split off from it; False if there is no news."""
+        """Handle the end of a runtime that split off, or a further split. False if there is no news."""
         try:
-            said, ancillary, _, _ = runtime.socket.recvmsg(16, _socket.CMSG_SPACE(4), _socket.MSG_DONTWAIT)
+            report, ancillary, _, _ = runtime.socket.recvmsg(16, _socket.CMSG_SPACE(4), _socket.MSG_DONTWAIT)
         except BlockingIOError:
             return False
         except OSError:
-            said = b""
-        if said:
+            report = b""
+        if report:
             other = Snapshot(int.from_bytes(ancillary[0][2][:4], sys.byteorder))
-            other.pid = int(said)
+            other.pid = int(report)
             self.leave_alone(other)
             return True
         self.poll.unregister(runtime.socket.fileno())
@@ -169,7 +172,7 @@ class SnapshotStore:
         return False
 
     def apart_now(self) -> list[int]:
-        """The runtimes that have split off by now."""
+        """List the runtimes that have split off by now."""
         for runtime in list(self.apart):
             while self.hear(runtime):
                 pass
@@ -182,26 +185,26 @@ class SnapshotStore:
         return snapshot
 
     def end_oldest(self) -> None:
-        """Memory is short: end half of them."""
+        """End half of the snapshots, because memory is short."""
         for state in list(self.kept)[: len(self.kept) // 2]:
             self.end(state)
 
-    def end(self, state: str, told: bool = True) -> None:
+    def end(self, state: str, announce: bool = True) -> None:
         snapshot = self.take_out(state)
         if snapshot is not None:
             snapshot.end()
             self.ending = [pid for pid in self.ending if os.path.exists("/proc/%d" % pid)] + [snapshot.pid or 0]
-            if told:
+            if announce:
                 self.supervisor.say("gone %s" % state)
 
     def pids(self) -> list[int]:
-        """The processes that are snapshots, or were until just now."""
+        """List the processes that are snapshots, or were until just now."""
         for snapshot in self.kept.values():
-            snapshot.listen(_socket.MSG_DONTWAIT)  # its pid came before the block began
+            snapshot.listen(_socket.MSG_DONTWAIT)  # its pid was sent before the block began
         return self.ending + [snapshot.pid for snapshot in self.kept.values() if snapshot.pid]
 
     def close(self) -> None:
-        """In a worker: close what belongs to the supervisor."""
+        """Close what belongs to the supervisor, in a worker."""
         for snapshot in [*self.kept.values(), *self.apart]:
             snapshot.socket.close()
         if self.origin is not None:
@@ -217,7 +220,7 @@ class SnapshotStore:
             self.expect(supervisor.fds.pop(0), *argument.split())
         elif command == "forget":
             for state in argument.split():
-                self.end(state, told=False)  # the host knows, and may have announced a new one of this state
+                self.end(state, announce=False)  # the host knows, and may have announced a new snapshot of this state
         elif command == "promote":
             self.promote(argument, supervisor.take_fds(4))
         elif command == "try":
@@ -239,7 +242,7 @@ class SnapshotStore:
             supervisor.say("%s %s" % ("split" if snapshot is not None else "missing", argument))
 
     def promote(self, state: str, fds: list[int]) -> None:
-        """A snapshot takes the worker's place: for good, or in a dry run."""
+        """Replace the worker by a snapshot: for good, or in a dry run."""
         supervisor, pid = self.supervisor, None
         if self.has(state):
             supervisor.end_worker()
@@ -266,7 +269,7 @@ class SnapshotStore:
         supervisor.say("promoted %s" % state)
 
     def settle(self, keep: bool, place: int) -> None:
-        """The dry run is over: end one of the two workers, and with the copy everything in its mount namespace."""
+        """End one of the two workers of a dry run, and with the copy everything in its mount namespace."""
         supervisor = self.supervisor
         if keep:
             supervisor.suspended, supervisor.pid = supervisor.pid, supervisor.suspended
@@ -304,7 +307,7 @@ def prefer_to_kill(pid: int | None, score: bytes) -> None:
 
 
 def memory_is_short(groups: list[tuple[str, str, str, bytes]], parts: int = SPARE) -> bool:
-    """Whether less than one such part is left of the machine's memory, or of what a control group may use."""
+    """Check whether less than one part in `parts` is left of the machine's memory, or of a control group's."""
     try:
         total, _, available = [int(line.split()[1]) for line in content("/proc/meminfo").splitlines()[:3]]
     except (OSError, ValueError):
@@ -313,7 +316,7 @@ def memory_is_short(groups: list[tuple[str, str, str, bytes]], parts: int = SPAR
 
 
 def is_short_in(files: tuple[str, str, str, bytes], machine: int, parts: int) -> bool:
-    """The same for a control group with a limit; cached files do not count, since they go when memory is needed."""
+    """Check a control group with a limit; cached files do not count, since they are dropped when memory is needed."""
     folder, most, used, cached = files
     try:
         total = int(content(folder + most))
@@ -332,12 +335,12 @@ def content(path: str) -> bytes:
 
 
 def memory_groups() -> list[tuple[str, str, str, bytes]]:
-    """The control groups that limit the memory of this process, with those above it; version 1 and 2."""
+    """List the control groups that limit the memory of this process, and those above them; version 1 and 2."""
     try:
         rows = content("/proc/self/cgroup").decode().splitlines()
     except OSError:
         return []
-    found = []
+    groups = []
     for row in rows:
         _, kinds, path = row.split(":", 2)
         new = not kinds
@@ -345,10 +348,10 @@ def memory_groups() -> list[tuple[str, str, str, bytes]]:
             root = GROUPS + ("" if new else "/memory")
             names = NEW_GROUP if new else OLD_GROUP
             while path.strip("/"):
-                found.append((root + path + "/", *names))
+                groups.append((root + path + "/", *names))
                 path = path.rpartition("/")[0]
-            found.append((root + "/", *names))  # a container sees its own there
-    return [each for each in found if os.path.exists(each[0] + each[1])]
+            groups.append((root + "/", *names))  # a container sees its own group there
+    return [each for each in groups if os.path.exists(each[0] + each[1])]
 
 
 LIMITING = memory_groups()

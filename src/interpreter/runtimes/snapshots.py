@@ -1,4 +1,4 @@
-"""The host's side of snapshots: take them, return to one, begin another runtime from one, and dry runs."""
+"""The host's side of snapshots: take them, return to one, start another runtime from one, and dry runs."""
 
 from __future__ import annotations
 
@@ -23,26 +23,26 @@ TIMEOUT = 60.0  # seconds; a machine that is short of memory is slow
 CARRY_TIMEOUT = 600.0
 LOAD_TIMEOUT = 60.0
 EVERYTHING = "all variables"
-MAX_REPORT_BYTES = 1024 * 1024  # bytes of what a worker says about saved variables
+MAX_REPORT_BYTES = 1024 * 1024  # bytes of a worker's report about saved variables
 MAX_NAME_LENGTH = 200
-NO_LIMIT = 1000  # snapshots: the copy of a dry run pushes none out
+NO_LIMIT = 1000  # snapshots: the copy of a dry run must not displace any
 
 
 class Snapshots:
-    """The earlier states that a runtime's worker left waiting copies of."""
+    """The earlier states of which a runtime's worker left waiting copies."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
-        self.states: set[int] = set()  # with a snapshot, or one that is about to be taken
-        # The reader thread puts these:
+        self.states: set[int] = set()  # states with a snapshot, or one that is about to be taken
+        # The reader thread fills these queues.
         self.changes: queue.SimpleQueue[tuple[str, list[str]]] = queue.SimpleQueue()  # reports of a change of workers
-        self.woken: queue.SimpleQueue[Frame] = queue.SimpleQueue()  # what a new worker says of itself; {}: it ended
+        self.woken: queue.SimpleQueue[Frame] = queue.SimpleQueue()  # a new worker's `ready` frame; {}: it ended
         self._suspended: Worker | None = None  # the worker that a dry run has replaced for now
 
     # -- taking --------------------------------------------------------------------------------------------------
 
     def expect(self, state: int, most: int) -> int:
-        """Announce a snapshot to the supervisor; returns the worker's end of the socket between the two."""
+        """Announce a snapshot to the supervisor. Returns the worker's end of the socket between the two."""
         ours, theirs = socket.socketpair()
         with ours:
             self._runtime.control.say(f"snapshot {state} {most}", [ours.fileno()])
@@ -50,7 +50,7 @@ class Snapshots:
         return theirs.detach()
 
     def take_soon(self, state: int, most: int) -> None:
-        """Have one taken between blocks, without waiting for it."""
+        """Take a snapshot between blocks, without waiting for it."""
         fd = self.expect(state, most)
         try:
             self._runtime.send({"op": "snapshot"}, [fd])
@@ -58,13 +58,13 @@ class Snapshots:
             os.close(fd)
 
     def take(self, state: int, most: int) -> None:
-        """Make sure that there is one of the present state."""
+        """Make sure that there is a snapshot of the present state."""
         if state not in self.states:
             self.take_soon(state, most)
-        self._runtime.query({"op": "snapshot"}, TIMEOUT)  # answered when it is there
+        self._runtime.query({"op": "snapshot"}, TIMEOUT)  # answered once it is taken
 
     def forget(self, but: int = 0) -> None:
-        """End all but so many of the newest."""
+        """End all but the newest snapshots."""
         kept = set(sorted(self.states)[-but:] if but else ())
         old, self.states = self.states - kept, kept
         if old:
@@ -73,7 +73,7 @@ class Snapshots:
     # -- returning -----------------------------------------------------------------------------------------------
 
     def promote(self, state: int) -> Frame | None:
-        """Continue with a snapshot, which is used up by that; what it says of itself, or None if it is gone."""
+        """Continue with a snapshot, which uses it up. Returns its `ready` frame, or None if it is gone."""
         runtime = self._runtime
         if state not in self.states or runtime.control.lost:
             return None
@@ -92,20 +92,20 @@ class Snapshots:
         return {**frame, "running": [f"{' '.join(name)} ({pid})" for pid, *name in left]}
 
     def expect_change(self) -> None:
-        """Listen from here on to what the supervisor reports of a change of workers."""
+        """Start collecting what the supervisor reports about a change of workers."""
         self.woken, self.changes = queue.SimpleQueue(), queue.SimpleQueue()
-        if self._runtime.control.lost:  # which was reported before
+        if self._runtime.control.lost:  # in case that was reported before
             self.changes.put(("missing", []))
 
     def left_by_change(self) -> list[list[str]] | None:
-        """Wait for the change; the processes that outlive it, None if it failed."""
+        """Wait for the change. Returns the processes that survive it; None if it failed."""
         left: list[list[str]] = []
-        while (said := self.changes.get())[0] == "left":
-            left.append(said[1])
-        return None if said[0] == "missing" else left
+        while (report := self.changes.get())[0] == "left":
+            left.append(report[1])
+        return None if report[0] == "missing" else left
 
     def first_words(self) -> Frame | None:
-        """What a new worker says of itself; None if it ended or does not report in time."""
+        """Return a new worker's `ready` frame; None if it ended or does not report in time."""
         with contextlib.suppress(queue.Empty):
             return self.woken.get(timeout=TIMEOUT) or None
         return None
@@ -113,14 +113,14 @@ class Snapshots:
     # -- moving variables ----------------------------------------------------------------------------------------
 
     def carry(self) -> list[str]:
-        """Replace a worker that cannot continue by a fresh one with its variables; what could not be moved."""
+        """Replace a worker that cannot continue by a fresh one with its variables. Returns what could not be moved."""
         packed = self._runtime.folder / "variables"
         lost = self._move("pack", packed)
         self._runtime.spawn()
         return lost + self._move("unpack", packed)
 
     def carry_to(self, other: Runtime, folder: Path) -> list[str]:
-        """Give a fresh worker of another runtime the variables of this one, which ends; it can write to the folder."""
+        """Move the variables to a fresh worker of another runtime, which can write to the folder, and end this one."""
         packed = folder / "variables"
         lost = self._move("pack", packed)
         other.spawn() if other.alive else other.start()
@@ -133,7 +133,7 @@ class Snapshots:
         return lost
 
     def save(self, most: int, seconds: float) -> Saving:
-        """Have a copy of the worker write its variables to a file, at most so many bytes; blocks need not wait."""
+        """Save the variables to a file from a copy of the worker, with at most so many bytes; blocks need not wait."""
         folder, name = self._runtime.folder, f"saved-{next(numbers)}"
         reader, writer = os.pipe()
         frame = {"op": "save", "path": str(folder / name), "most": most, "seconds": seconds}
@@ -143,16 +143,16 @@ class Snapshots:
             os.close(writer)
 
         def wait() -> Saved | None:
-            end, said = time.monotonic() + seconds + 1, b""
+            end, report = time.monotonic() + seconds + 1, b""
             try:
                 while select.select([reader], [], [], max(0, end - time.monotonic()))[0]:
-                    if not (part := os.read(reader, 65536)) or len(said) > MAX_REPORT_BYTES:
+                    if not (part := os.read(reader, 65536)) or len(report) > MAX_REPORT_BYTES:
                         break
-                    said += part
+                    report += part
                 with Folder(folder) as files:  # code can put anything there
                     data = files.read_bytes(name, most + 1)
                     files.unlink(name)
-                lists = json.loads(said)
+                lists = json.loads(report)
                 saved, lost = ([str(each)[:MAX_NAME_LENGTH] for each in lists[key]] for key in ("saved", "lost"))
                 return Saved(data, saved, lost, bool(lists.get("late"))) if len(data) <= most else None
             except (OSError, ValueError, TypeError, KeyError, AttributeError):
@@ -163,7 +163,7 @@ class Snapshots:
         return wait
 
     def load(self, data: bytes) -> list[str]:
-        """Give the worker variables that were saved; what could not be loaded."""
+        """Load saved variables into the worker. Returns what could not be loaded."""
         path = self._runtime.folder / "variables"
         with Folder(self._runtime.folder) as files:
             files.write_bytes(path.name, data, 0o600)
@@ -176,10 +176,10 @@ class Snapshots:
         return [EVERYTHING] if answer is None else answer.get("lost") or []
 
     def split(self, other: Runtime) -> Frame | None:
-        """Begin another runtime from the present state; what its worker says of itself, None if that failed."""
+        """Start another runtime from the present state. Returns its worker's `ready` frame; None if that failed."""
         state = next(numbers)
         self.take(state, len(self.states) + 2)
-        self.states.discard(state)  # it is not a state to return to
+        self.states.discard(state)  # it is not a state to restore
         self.expect_change()
         other.start_from(self._runtime, f"split {state}")
         if self.left_by_change() is None:
@@ -192,7 +192,7 @@ class Snapshots:
     # -- dry runs ------------------------------------------------------------------------------------------------
 
     def suspend_worker(self, state: int, entrance: int) -> bool:
-        """Put a copy of the worker in its place, with one more descriptor; False if that is not possible."""
+        """Replace the worker by a copy, with one more descriptor. False if that is not possible."""
         runtime = self._runtime
         self._suspended = runtime.worker()
         self.expect_change()
@@ -209,11 +209,11 @@ class Snapshots:
         return left is not None
 
     def end_dry_run(self, keep: bool, place: int = 0) -> None:
-        """End one of the two: the suspended worker, or the copy and everything in its mount namespace."""
+        """End the suspended worker (`keep`), or the copy and everything in its mount namespace."""
         if not keep:
             self._runtime.restore_worker(self._suspended)
         self.expect_change()
         self._runtime.control.say("settle keep" if keep else f"settle drop {place}")
         if self._runtime.is_open:
             while self.changes.get()[0] not in ("settled", "missing"):
-                pass  # reports of one that was given up
+                pass  # reports of an abandoned change

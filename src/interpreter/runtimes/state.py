@@ -1,4 +1,4 @@
-"""What a runtime says of its state between blocks: variables, values, completions, and states to return to."""
+"""A runtime's state between blocks: variables, values, completions, and earlier states."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Window = tuple[int, int]
 
 @dataclass(frozen=True)
 class Variable:
-    """A live variable; `shape` is `3 × 4` or a length, `size` in bytes where it is cheap to say."""
+    """A live variable; `shape` is `3 × 4` or a length, `size` in bytes if it is cheap to compute."""
 
     name: str
     type: str
@@ -31,7 +31,7 @@ class Variable:
 
 @dataclass(frozen=True)
 class Completions:
-    """What could stand in the place of the code from `start` to the cursor: (text, kind)."""
+    """What could replace the code from `start` to the cursor: (text, kind)."""
 
     start: int
     matches: Sequence[tuple[str, str]] = ()
@@ -45,7 +45,7 @@ class Text:
 
 @dataclass(frozen=True)
 class RichValue:
-    """A value by its forms, as a display has them: {MIME type: data}."""
+    """A value by its forms, as in a display: {MIME type: data}."""
 
     type: str
     data: dict[str, Any]
@@ -53,7 +53,7 @@ class RichValue:
 
 @dataclass(frozen=True)
 class TableWindow:
-    """A window of a table: `cells` column by column, of `rows` and `columns` in all."""
+    """A window of a table: `cells` column by column, out of `rows` and `columns` in total."""
 
     type: str
     rows: int
@@ -76,10 +76,11 @@ class File:
 
 @dataclass(frozen=True)
 class TableQuery:
-    """How to look at a table, which stays as it is. `stats` is a column, or empty for all: what it holds, in figures.
+    """How to look at a table, which stays as it is.
 
-    `export` is `csv`, `tsv`, `parquet` or `xlsx`: the whole view as a file of that kind. With `histograms`, the answer
-    is a table with the range of each column, and how many values are in each part of it.
+    `stats` is a column to summarise, or empty for all. `export` is `csv`, `tsv`, `parquet` or `xlsx`: the whole view as
+    a file of that kind. With `histograms`, the answer is a table with the range of each column, and how many values are
+    in each part of it.
     """
 
     sort: str = ""
@@ -126,7 +127,7 @@ def value_from(answer: dict[str, Any]) -> Value:
             return Text(kind, answer.get("text") or "")
 
 
-numbers = itertools.count(1)  # of states; two runtimes share one only where they split
+numbers = itertools.count(1)  # state numbers; two runtimes share one only where they split
 
 
 @dataclass(frozen=True)
@@ -135,8 +136,8 @@ class Place:
 
     cwd: str  # shared by all languages
     exported: dict[str, str | None]
-    own_env: dict[str, str | None]  # what the runtime knew of them
-    own_shared: dict[str, int]  # the shared values that it knew, by their numbers
+    own_env: dict[str, str | None]  # those that the runtime knew
+    own_shared: dict[str, int]  # the numbers of the shared values that it knew
 
 
 @dataclass(frozen=True)
@@ -150,14 +151,14 @@ class Mark:
 
 @dataclass(frozen=True)
 class Restored:
-    """A return to an earlier state: what it could not bring back."""
+    """The result of restoring an earlier state: what could not be restored."""
 
     lost: list[str] = field(default_factory=list)  # threads, open sockets and pipes, variables that cannot move
     running: list[str] = field(default_factory=list)  # child processes that keep running without a parent
 
     def __str__(self) -> str:
         parts = {"Not restored": self.lost, "Still running independently": self.running}
-        return " ".join(f"{words}: {listed(things)}." for words, things in parts.items() if things)
+        return " ".join(f"{title}: {listed(things)}." for title, things in parts.items() if things)
 
 
 @dataclass(frozen=True)
@@ -167,7 +168,7 @@ class Saved:
     data: bytes
     names: list[str] = field(default_factory=list)
     lost: list[str] = field(default_factory=list)  # variables that could not be saved
-    is_late: bool = False  # there was no time for some of them
+    is_late: bool = False  # some were left out for lack of time
 
 
 Saving = Callable[[], "Saved | None"]  # waits for the variables to be saved; None if that failed or took too long

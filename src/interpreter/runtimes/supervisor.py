@@ -1,24 +1,24 @@
 """The first process of a runtime: forks the worker, relays signals, reaps children, and leaves nothing behind.
 
 It runs on Python 3.8 and later and imports next to nothing, so a worker forked from it is a clean interpreter.
-Commands come as lines on the control socket. When the socket closes, for whatever reason, every descendant ends.
+Commands come as lines on the control socket. When the socket closes, for any reason, every descendant ends.
 
-    spawn              fork a worker; four descriptors come along: data, stdin, stdout, stderr
+    spawn              fork a worker; four descriptors come with it: data, stdin, stdout, stderr
     signal S           send signal S to the worker's process group
     nudge S            send signal S to the worker alone
     sweep TICKS        kill what started at or after TICKS (clock ticks since boot), the worker excepted
     kill               kill the worker
-    terminal 1         make the terminal that comes along the controlling terminal
+    terminal 1         make the terminal that comes with it the controlling terminal
     terminal 0         give it up
-    hold               keep the descriptor that comes along under a known number (for sandboxes)
+    hold               keep the descriptor that comes with it under a known number (for sandboxes)
     drop               close that descriptor
     folder PATH        delete this folder at the end
     snapshot STATE N   the worker is about to fork a snapshot of this state, which waits at the other end of the
-                       socket that comes along; the oldest go, so that there are at most N
+                       socket that comes with it; the oldest go, so that there are at most N
     promote STATE      the snapshot becomes the worker; descriptors as for spawn; the worker that was is killed
     forget STATES      end these snapshots
     split STATE        the snapshot becomes the worker of a separate runtime, whose supervisor gets the control
-                       socket that comes along; then descriptors as for spawn. It outlives this runtime
+                       socket that comes with it; then descriptors as for spawn. It outlives this runtime
     try STATE          as promote, with one more descriptor before the others; the worker is suspended, not killed
     settle keep        end the suspended worker
     settle drop PLACE  end the one that replaced it, and everything in this mount namespace
@@ -55,7 +55,7 @@ LATER = "SANDBOX_LATER_"  # before the names of variables that are for our child
 
 
 def inherited() -> dict[str, str]:
-    """The environment for our children: the first process of a sandbox does not load what these variables name."""
+    """Return the environment for our children: a sandbox's first process does not load what these variables name."""
     env = dict(os.environ)
     if env.get("PYTHONUSERBASE") == os.devnull:
         del env["PYTHONUSERBASE"]
@@ -70,26 +70,26 @@ STORE = os.path.join(os.path.dirname(OURS), "snapshot_store.py")
 
 class Supervisor:
     def __init__(self, control_fd: int, worker: list[str], env: dict[str, str]) -> None:
-        # The lowest number that is free: the one that it came with may be HELD or KEYBOARD.
+        # Use the lowest free number, because the original one may be HELD or KEYBOARD.
         self.control = _socket.socket(fileno=os.dup(control_fd))
         os.close(control_fd)
         try:
             folder = os.getcwd()
         except OSError:
-            folder = os.sep  # it was removed
-        self.started_with = sys.executable, OURS, env, folder  # as a runtime is that splits off
-        self.worker = worker  # ["driver", path]; or "exec" or "stdin" (there is the data socket), program, arguments
+            folder = os.sep  # the directory was deleted
+        self.started_with = sys.executable, OURS, env, folder  # for runtimes that split off
+        self.worker = worker  # ["driver", path]; or "exec" or "stdin" (the data socket), program, arguments
         self.pid: int | None = None
         self.suspended: int | None = None  # the worker that a dry run has replaced for now
-        self.late = ""  # how that one ended, if it did
+        self.late = ""  # how that worker ended, if it did
         self.terminal: int | None = None
         self.folder: str | None = None
         self.fds: list[int] = []
         self.pending = b""
         self.poll = select.poll()
-        self.kept: SnapshotStore | None = None  # once the first is taken
+        self.kept: SnapshotStore | None = None  # set when the first is taken
         self.origin: int | None = None  # the line to the supervisor that this runtime split off from
-        wake, waker = _socket.socketpair()  # code in a sandbox could open a pipe in /proc/1/fd, and pretend signals
+        wake, waker = _socket.socketpair()  # sandboxed code could open a pipe in /proc/1/fd and fake signals
         self.wake, self.waker = wake.detach(), waker.detach()
         os.set_blocking(self.wake, False)
         os.set_blocking(self.waker, False)
@@ -104,7 +104,7 @@ class Supervisor:
         signal.set_wakeup_fd(self.waker)
         self.poll.register(self.control.fileno(), select.POLLIN)
         self.poll.register(self.wake, select.POLLIN)
-        self.reap()  # an adopted worker may have been quicker
+        self.reap()  # an adopted worker may have ended already
         while True:
             ready = [fd for fd, _ in self.poll.poll()]
             if self.wake in ready and signal.SIGTERM in os.read(self.wake, 4096):
@@ -114,24 +114,24 @@ class Supervisor:
                 self.kept.listen(ready)
             if self.control.fileno() in ready and not self.receive():
                 break
-        while found := self.descendants(everything=True):
-            for pid in found:
+        while pids := self.descendants(everything=True):
+            for pid in pids:
                 self.send_signal(pid, signal.SIGKILL)
-            for pid in found:  # parents first: when one is gone, its children are ours
+            for pid in pids:  # parents first: then their children become ours
                 self.wait_for(pid)
             try:
                 os.waitpid(-1, os.WNOHANG)
             except ChildProcessError:
-                break  # none is left: orphans would be ours
+                break  # none is left, as orphans would be ours
         if self.folder:
             import shutil
 
             shutil.rmtree(self.folder, ignore_errors=True)
         if os.getpid() != 1 or not self.apart():
             return
-        # The first process of a namespace waits for the runtimes that split off: they would end with it.
+        # The first process of a namespace waits for the runtimes that split off, because they would end with it.
         for state in list(self.snapshots.kept):
-            self.snapshots.end(state, told=False)
+            self.snapshots.end(state, announce=False)
         self.say("staying")
         self.poll.unregister(self.control.fileno())
         self.control.close()
@@ -147,28 +147,28 @@ class Supervisor:
         return self.kept
 
     def apart(self) -> list[int]:
-        """Runtimes that split off from this one, which are not ours to end."""
+        """List the runtimes that split off from this one, which are not ours to end."""
         return self.kept.apart_now() if self.kept is not None else []
 
     def descendants(self, started_from: int = 0, everything: bool = False) -> list[int]:
-        """The processes of this runtime that started at or after a clock tick.
+        """List the processes of this runtime that started at or after a clock tick.
 
-        The worker and its snapshots are left out unless `everything` is wanted.
+        The worker and its snapshots are left out unless `everything` is set.
         """
         apart = self.apart()
         ours = [] if everything else [self.pid, *(self.kept.pids() if self.kept is not None else [])]
         table = process_table()
-        found: list[int] = []
+        below_us: list[int] = []
         frontier = [os.getpid()]
         while frontier:
             above = frontier.pop()
             below = [pid for pid, (parent, _) in table.items() if parent == above and pid not in apart]
             frontier += below
-            found += below
-        return [pid for pid in found if table[pid][1] >= started_from and pid not in ours]
+            below_us += below
+        return [pid for pid in below_us if table[pid][1] >= started_from and pid not in ours]
 
     def receive(self) -> bool:
-        """Carry out the commands that arrived; False when the host is gone."""
+        """Carry out the commands that arrived. False when the host is gone."""
         try:
             data, ancillary, _, _ = self.control.recvmsg(65536, _socket.CMSG_SPACE(4 * 8))
         except OSError:
@@ -192,7 +192,7 @@ class Supervisor:
                 self.send_signal(-self.pid if command == "signal" else self.pid, int(argument))
             self.say("obeyed")
         elif command == "sweep":
-            is_init = os.getpid() == 1  # of a sandbox: stop the rest, so that none can fork meanwhile
+            is_init = os.getpid() == 1  # of a sandbox: stop the rest, so that none can fork in the meantime
             if is_init:
                 self.send_signal(-1, signal.SIGSTOP)
             for pid in self.descendants(started_from=int(argument)):
@@ -229,10 +229,10 @@ class Supervisor:
         try:
             os.kill(pid, number)
         except (ProcessLookupError, PermissionError):
-            pass  # gone already, or no longer ours (a set-uid program)
+            pass  # already gone, or no longer ours (a set-uid program)
 
     def take_fds(self, count: int) -> list[int]:
-        """The next of the descriptors that came along."""
+        """Take the next descriptors that came along."""
         taken, self.fds = self.fds[:count], self.fds[count:]
         return taken
 
@@ -240,7 +240,7 @@ class Supervisor:
         worker, self.pid = self.pid, None
         if worker:
             self.send_signal(worker, signal.SIGKILL)
-            self.wait_for(worker)  # it may hold a port, and only now are its snapshots our children
+            self.wait_for(worker)  # it may hold a port, and its snapshots only become our children now
 
     def wait_for(self, pid: int) -> None:
         try:
@@ -252,15 +252,15 @@ class Supervisor:
         self.end_worker()
         sys.stdout.flush()
         if self.worker[0] != "driver":
-            adopt_orphans()  # a quick program may leave one at once
+            adopt_orphans()  # a quick program may leave an orphan at once
         signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])  # a driver unblocks it when it is ready
         is_warm = self.worker[1] in DEFINED
-        pid = LIBRARY[0].fork() if is_warm else os.fork()  # what Python does around a fork writes to much memory
+        pid = LIBRARY[0].fork() if is_warm else os.fork()  # what Python does around a fork writes to a lot of memory
         if pid == 0:
-            if is_warm:  # so it is done in the worker alone
+            if is_warm:  # so only the worker does it
                 LIBRARY[0].PyOS_BeforeFork()
                 LIBRARY[0].PyOS_AfterFork_Child()
-            # give up what belongs to the supervisor
+            # Release what belongs to the supervisor.
             signal.set_wakeup_fd(-1)
             for number in (*IGNORED, signal.SIGCHLD, signal.SIGTERM):
                 signal.signal(number, signal.SIG_DFL)
@@ -278,14 +278,14 @@ class Supervisor:
         self.pid = pid
         self.say("spawned %d" % pid)
         if self.worker[0] == "driver":
-            adopt_orphans()  # only now: what it imports is not for the worker
+            adopt_orphans()  # only now, because its imports are not for the worker
 
     def lead(self, pid: int) -> None:
-        """Make the worker the leader of a process group, the one that the terminal's keys go to."""
+        """Make the worker the leader of a process group, which gets the terminal's keys."""
         try:
             os.setpgid(pid, pid)
         except OSError:
-            pass  # it has done so itself
+            pass  # it has done that itself
         if self.terminal is not None:
             os.tcsetpgrp(self.terminal, pid)
 
@@ -308,23 +308,23 @@ class Supervisor:
         try:
             self.control.sendall(line.encode() + b"\n")
         except OSError:
-            pass  # the host is gone: the next poll sees it and ends everything
+            pass  # the host is gone: the next poll notices and ends everything
 
 
 def hold(fd: int, number: int) -> int:
-    """The same descriptor under this number."""
+    """Move a descriptor to this number, and return the number."""
     if fd != number:
         os.dup2(fd, number, inheritable=False)
         os.close(fd)
     return number
 
 
-DEFINED: dict[str, dict[str, Any]] = {}  # what files define that were run already, maybe by a warm parent
-LIBRARY: list[Any] = []  # the C library, once it is needed
+DEFINED: dict[str, dict[str, Any]] = {}  # by path, the names that a file defined, perhaps in a warm parent
+LIBRARY: list[Any] = []  # the C library, once needed
 
 
 def run_file(path: str, name: str) -> dict[str, Any]:
-    """What a file defines, without a trace in `sys.modules`."""
+    """Run a file and return the names that it defines, without a trace in `sys.modules`."""
     if path not in DEFINED:
         with open(path, "rb") as file:
             DEFINED[path] = {"__name__": name, "__file__": path}
@@ -333,7 +333,7 @@ def run_file(path: str, name: str) -> dict[str, Any]:
 
 
 def become_worker(worker: list[str], fds: list[int], started_with: tuple[Any, ...]) -> None:
-    """In the forked child: put the descriptors in place and run the driver or the program; never returns."""
+    """Put the descriptors in place and run the driver or the program, in the forked child. Never returns."""
     data, *streams = fds
     env = started_with[2]
     is_late = env != dict(os.environ)
@@ -348,15 +348,15 @@ def become_worker(worker: list[str], fds: list[int], started_with: tuple[Any, ..
         os.close(fd)
     if worker[0] == "driver":
         os.set_inheritable(data, False)
-        # run it as if it had been started as a program
+        # Run it as if it had been started as a program.
         sys.argv = [""]
         folder = os.path.dirname(OURS)
         sys.path[:] = [entry for entry in sys.path if entry != folder]  # the user's imports must not find our files
-        if is_late and worker[1] not in DEFINED:  # a warm parent has searched where the session would
+        if is_late and worker[1] not in DEFINED:  # a warm parent has the session's search path already
             find_packages()
-        numbers: Any = sys.modules.get("numpy.random")  # from a warm parent
+        numbers: Any = sys.modules.get("numpy.random")  # imported by a warm parent
         if numbers is not None:
-            numbers.seed(int.from_bytes(os.urandom(4), "little"))  # or all sessions would draw the same
+            numbers.seed(int.from_bytes(os.urandom(4), "little"))  # else all sessions would draw the same numbers
         scope = run_file(worker[1], "interpreter_driver")
         status = 0
         try:
@@ -371,7 +371,7 @@ def become_worker(worker: list[str], fds: list[int], started_with: tuple[Any, ..
                 os._exit(status)
     if worker[0] == "exec":
         os.set_inheritable(data, True)
-    argv = [word.replace("{data}", str(data)) for word in worker[1:]]
+    argv = [argument.replace("{data}", str(data)) for argument in worker[1:]]
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
     try:
         os.execvp(argv[0], argv)
@@ -381,7 +381,7 @@ def become_worker(worker: list[str], fds: list[int], started_with: tuple[Any, ..
 
 
 def find_packages() -> None:
-    """In the child: search where Python would have searched, had it known the variables when it started."""
+    """Set the child's search path as if Python had started with its variables."""
     site: Any = sys.modules.get("site")
     if site is None:
         return
@@ -400,23 +400,23 @@ def find_packages() -> None:
 
 
 def process_table() -> dict[int, tuple[int, int]]:
-    """The parent and the start time of each process, by its number."""
+    """Map each process to its parent and start time."""
     if not os.path.exists("/proc/self/stat"):  # macOS (untested): no times, so a sweep takes every descendant
         rows = [row.split() for row in os.popen("ps -axo pid=,ppid=").read().split("\n") if row.strip()]
         return {int(pid): (int(parent), sys.maxsize) for pid, parent in rows}
-    found: dict[int, tuple[int, int]] = {}
+    processes: dict[int, tuple[int, int]] = {}
     for name in os.listdir("/proc"):
         if name.isdigit():
             try:
-                fd = os.open("/proc/%s/stat" % name, os.O_RDONLY)  # a third of the time that a file object takes
+                fd = os.open("/proc/%s/stat" % name, os.O_RDONLY)  # takes a third of the time of a file object
                 try:
                     fields = os.read(fd, 4096).rpartition(b")")[2].split()
                 finally:
                     os.close(fd)
             except OSError:
-                continue  # it ended while we looked
-            found[int(name)] = int(fields[1]), int(fields[19])
-    return found
+                continue  # it has just ended
+            processes[int(name)] = int(fields[1]), int(fields[19])
+    return processes
 
 
 def adopt_orphans() -> None:
@@ -432,7 +432,7 @@ def adopt_orphans() -> None:
 if __name__ == "__main__":
     first, *adopted = sys.argv[1].split(",")
     supervisor = Supervisor(int(first), sys.argv[2:], inherited())
-    if adopted:  # begin with an existing worker: this runtime split off from another one
+    if adopted:  # start with an existing worker: this runtime split off from another one
         pid, origin = [int(number) for number in adopted]
         supervisor.pid, supervisor.origin = pid, origin
         os.set_inheritable(origin, False)

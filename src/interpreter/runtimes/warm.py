@@ -2,9 +2,9 @@
 
     python warm.py SOCKET START_FILE MODULE...
 
-The host sends a line of JSON for each session, with the supervisor's control socket: its worker, environment and
+The host sends a line of JSON for each runtime, with the supervisor's control socket: its worker, environment and
 folder. Lines that come while the imports run wait in the socket. When the socket closes, this process ends; the
-sessions have connections of their own and stay. Like the supervisor, this needs only Python 3.8.
+runtimes have separate connections and stay. Like the supervisor, this needs only Python 3.8.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ FOLDER = os.path.dirname(os.path.abspath(__file__))
 SUPERVISOR = os.path.join(FOLDER, "supervisor.py")
 NOT_PRELOADED = "INTERPRETER_NOT_PRELOADED"  # tells the driver, as in serve.py
 DRIVER = ("serve", "inspection", "pickling", "tables", "ipython", "bare")
-LATER = ("completer", "completerlib", "logger", "magics", "oinspect")  # what IPython imports when a session starts
+LATER = ("completer", "completerlib", "logger", "magics", "oinspect")  # imported by IPython when a runtime starts
 LIBRARY = ctypes.PyDLL(None)
-NEW_MEMORY = 8192  # bytes: where so many are free in a row, there is no gap
+NEW_MEMORY = 8192  # bytes: a free range of this size is not a gap
 MAX_GAP_BYTES = 100_000  # bytes
 MAX_GAPS = 1000  # of one size
-TAKEN: list[bytes] = []  # what fills them
+TAKEN: list[bytes] = []  # objects that fill the gaps
 
 
 def preload(supervisor: dict[str, Any], start_file: str, names: list[str]) -> list[str]:
-    """Import the driver and the user's modules; what could not be imported, and why."""
+    """Import the driver and the user's modules. Returns what could not be imported, and why."""
     start = supervisor["run_file"](start_file, "interpreter_driver")
     supervisor["run_file"](supervisor["STORE"], "interpreter_snapshot_store")
     supervisor["LIBRARY"].append(LIBRARY)
@@ -45,16 +45,16 @@ def preload(supervisor: dict[str, Any], start_file: str, names: list[str]) -> li
         try:
             importlib.import_module(name)
         except ImportError:
-            pass  # there is no IPython
+            pass  # IPython is not installed
     failed: list[str] = []
     for name in names:
-        if os.path.isabs(name):  # a folder, before those of our own packages
+        if os.path.isabs(name):  # a folder, to search before our packages
             at = next((at for at, entry in enumerate(sys.path) if "-packages" in entry), len(sys.path))
             sys.path.insert(at, name)
             continue
         try:
             importlib.import_module(name)
-        except BaseException as error:  # noqa: BLE001 -- whatever a module raises: the session does without it
+        except BaseException as error:  # noqa: BLE001 -- a module may raise anything: runtimes do without it
             failed.append("%s (%s: %s)" % (name, type(error).__name__, error))
     threads = sys.modules["threading"].active_count() - 1 if "threading" in sys.modules else 0
     if threads:
@@ -65,8 +65,8 @@ def preload(supervisor: dict[str, Any], start_file: str, names: list[str]) -> li
 
 # -- memory --------------------------------------------------------------------------------------------------------
 #
-# A session gets its own copy of a page when it writes to it, and it writes to the reference count of everything it
-# uses. So what sessions use should be close together, and what they make should not be between other things.
+# A worker gets its own copy of a page when it writes to it, and it writes to the reference count of everything it
+# uses. So what workers use should be close together, and what they make should not be between other things.
 
 
 def gather(ran: set[int]) -> None:
@@ -76,7 +76,7 @@ def gather(ran: set[int]) -> None:
         if type(function) is FunctionType and id(function.__code__) in ran:
             function.__code__ = copied(function.__code__)
     if sys.version_info < (3, 12):
-        sys._clear_type_cache()  # whoever replaces an entry writes to the name in it, wherever that is
+        sys._clear_type_cache()  # replacing an entry would write to the memory of the name in it
 
 
 def copied(code: CodeType) -> CodeType:
@@ -85,7 +85,7 @@ def copied(code: CodeType) -> CodeType:
 
 
 def fill_gaps() -> None:
-    """Take the memory that freed objects have left between others, in Python's pools and in the C library's heap."""
+    """Fill the gaps that freed objects left between others, in Python's pools and in the C library's heap."""
     for size in range(48, 513, 16):
         taken, row = [bytes(size - 33)], 0
         while row < NEW_MEMORY // size and len(taken) < MAX_GAPS:
@@ -96,7 +96,7 @@ def fill_gaps() -> None:
         return
     LIBRARY.malloc.argtypes, LIBRARY.malloc.restype = [ctypes.c_size_t], ctypes.c_size_t
     size = MAX_GAP_BYTES
-    end = LIBRARY.malloc(size)  # as a rule behind all gaps
+    end = LIBRARY.malloc(size)  # usually behind all gaps
     while size > 16:
         for _ in range(MAX_GAPS):
             if LIBRARY.malloc(size) > end:
@@ -105,7 +105,7 @@ def fill_gaps() -> None:
 
 
 def become_supervisor(supervisor: dict[str, Any], request: dict[str, Any], control: int, failed: list[str]) -> None:
-    """In the forked child: be what `supervisor.py` is as a program; returns when the host is gone."""
+    """Run `supervisor.py` in the forked child, as a program would. Returns when the host is gone."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     os.setsid()
     if request["cwd"] is not None:
@@ -121,11 +121,11 @@ def reap(*_: object) -> None:
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass
     except ChildProcessError:
-        pass  # there is none
+        pass  # there are none
 
 
 def serve(supervisor: dict[str, Any], requests: socket.socket, failed: list[str]) -> None:
-    """Fork a supervisor for each request, until the host is gone; returns in the supervisors, too, when they end."""
+    """Fork a supervisor for each request until the host is gone. Also returns in the supervisors when they end."""
     pending, fds = b"", []
     while True:
         data, ancillary, _, _ = requests.recvmsg(65536, socket.CMSG_SPACE(4 * 64))
@@ -164,4 +164,4 @@ if __name__ == "__main__":
         serve(supervisor, requests, not_imported)
         status = 0
     finally:
-        os._exit(status)  # no clean-up of the user's modules in each session's supervisor
+        os._exit(status)  # no clean-up of the user's modules in each supervisor

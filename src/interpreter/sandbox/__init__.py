@@ -1,1 +1,1 @@
-"""The sandbox in which live sessions run: what they can and cannot reach."""
+"""The sandbox in which runtimes run: what they can and cannot reach."""

@@ -18,16 +18,16 @@ from interpreter.runtimes.seccomp_notify import CALLS
 from interpreter.sandbox.places import APART, SandboxPlaces, is_inside
 from interpreter.sandbox.sandbox import MEGABYTE, ResourceLimits
 
-# For root the namespaces alone are no sandbox: the capabilities have to go, and so has the way to new ones.
+# Namespaces alone don't contain root, which must also lose its capabilities and every way to regain them.
 NAMESPACES = ("--unshare-all", "--unshare-user", "--disable-userns", "--cap-drop", "ALL")
-# The supervisor is the first process: no process inside can stop it, and when it ends, so does everything.
-# Its parent is a shell of ours and not a thread, so that dying with the parent is no accident.
+# The supervisor is the first process: no process inside can stop it, and everything ends with it. Its parent is a shell
+# of ours, because --die-with-parent would also fire when a thread that started it ends.
 PROCESSES = ("--as-pid-1", "--new-session", "--die-with-parent")
 MEMORY_FOLDER = 1024 * MEGABYTE  # /dev/shm
 EMPTY_FOLDER = 64 * MEGABYTE
-# Of the kernel's own files, those that tell root more than it has to know in there.
+# Files in /proc and /sys that would tell root more about the host than it needs.
 KERNEL = ("kcore", "keys", "timer_list", "sched_debug", "latency_stats", "acpi", "scsi", "asound")
-# Through these its memory could be written to, and the first process is our supervisor.
+# The memory of the first process, which is our supervisor, could be written through these.
 FIRST_PROCESS = ("1/mem", "1/task")
 # Enters the control groups, then starts bubblewrap and waits for it: killing this shell ends the sandbox.
 SHELL = 'n=$1; shift; while [ "$n" -gt 0 ]; do echo $$ >"$1" || exit 125; shift; n=$((n - 1)); done; "$@"; exit $?'
@@ -44,7 +44,7 @@ SWITCHES = (
 
 
 def command(doors: list[str], arguments_fd: int, argv: list[str]) -> list[str]:
-    """The command line; bubblewrap reads the rest from a descriptor, so that no value is seen from outside."""
+    """Build the command line. bubblewrap reads options from a descriptor, so that process lists don't show them."""
     bwrap = [available(), "--args", str(arguments_fd), "--", *argv]
     return ["/bin/sh", "-c", SHELL, "sh", str(len(doors)), *doors, *bwrap]
 
@@ -52,20 +52,20 @@ def command(doors: list[str], arguments_fd: int, argv: list[str]) -> list[str]:
 def arguments(
     places: SandboxPlaces, scratch: Path, own: dict[Path, str], pinned: dict[Path, int], protected: dict[Path, int]
 ) -> list[str]:
-    """Everything that makes the sandbox; `own` are folders of ours that the session needs, and how they are bound.
+    """Build bubblewrap's options; `own` maps folders of ours that the runtime needs to how they are bound.
 
-    What is protected was opened before: between a look and a mount, code could put a link in its place. Folders that
+    What is protected was opened before: between a check and a mount, code could put a link in its place. Folders that
     are pinned are mounted over themselves, so that code cannot rename them.
     """
     mounts = [*NAMESPACES, *PROCESSES, "--ro-bind", "/", "/"]
-    # Its own devices, processes and run-time files.
+    # Private devices, processes and run-time files.
     mounts += ["--dev", "/dev", "--size", str(MEMORY_FOLDER), "--perms", "1777", "--tmpfs", "/dev/shm"]
     mounts += ["--proc", "/proc", "--ro-bind", "/proc/sys", "/proc/sys"]
     for name in (*KERNEL, *FIRST_PROCESS):
         if os.path.exists(f"/proc/{name}"):
             mounts += masked(Path("/proc", name))
     mounts += ["--tmpfs", "/run"]
-    # Homes are empty; one's own, and the folders for temporary files, are the sandbox's and shared by its sessions.
+    # Homes are empty; the user's own and the temporary folders belong to the sandbox, and its runtimes share them.
     for folder in places.hidden:
         if folder != places.home:
             mounts += ["--size", str(EMPTY_FOLDER), "--tmpfs", str(folder)]
@@ -74,7 +74,7 @@ def arguments(
     if places.home in places.hidden:
         mounts += ["--bind", str(scratch / "home"), str(places.home)]
     for path in places.readable:
-        if is_inside(path, (*places.hidden, *APART)):  # the rest is seen anyway
+        if is_inside(path, (*places.hidden, *APART)):  # everything else is visible already
             mounts += ["--ro-bind", str(path), str(path)]
     for path in sorted(places.writable, key=lambda path: len(path.parts)):  # the outermost first
         mounts += ["--dev-bind" if path.is_relative_to("/dev") else "--bind", str(path), str(path)]
@@ -98,7 +98,7 @@ def masked(path: Path) -> list[str]:
 
 
 def available() -> str:
-    """The program, if a sandbox can really be made with it."""
+    """Return the path of bubblewrap. Raises SandboxUnavailableError if it is missing or can't make a sandbox."""
     installed = [f"{folder}/bwrap" for folder in (*os.defpath.split(":"), "/usr/local/bin")]
     program = next(filter(None, map(processes.which, [*installed, "bwrap"])), None)
     if program is None:
@@ -112,7 +112,7 @@ def available() -> str:
 
 @cache
 def trouble_with(program: str) -> str:
-    """Why no sandbox can be made, found out by making one; nothing if it can."""
+    """Try to make a sandbox, and say why that fails; empty if it works."""
     probe = [
         program,
         *NAMESPACES,
@@ -146,19 +146,19 @@ def trouble_with(program: str) -> str:
 
 ALLOW, ERRNO = 0x7FFF0000, 0x00050000
 LOAD, EQUAL, AT_LEAST, HAS_BITS, RETURN, AND = 0x20, 0x15, 0x35, 0x45, 0x06, 0x54
-X32 = 0x40000000  # calls of this number and above are another way to the same ones
-# A Unix socket reaches any program of the host whose socket file is visible, even on a read-only mount, and the filter
-# cannot see which one. So there are none, only pairs: but not of datagrams, which can be sent to any address.
+X32 = 0x40000000  # numbers from here on are aliases of the same system calls
+# A Unix socket reaches any program on the host whose socket file is visible, even on a read-only mount, and the filter
+# cannot see which one. So only socket pairs are allowed, but none of datagrams, which can be sent to any address.
 UNIX, FAMILIES = 1, (2, 10, 16)  # IPv4, IPv6, netlink
-STREAMS, KIND_OF_SOCKET = (1, 5), 0xF  # streams and sequenced packets; the rest of the argument are flags
+STREAMS, KIND_OF_SOCKET = (1, 5), 0xF  # stream and seqpacket; the other bits of the argument are flags
 INTO_TERMINALS = (0x5412, 0x541C)  # TIOCSTI, TIOCLINUX
 FIRST = 1  # the number of the first process
 OWNERS_RIGHTS = 0o6000  # set-user-ID and set-group-ID
 CREATES = 0o100 | 0o20000000  # O_CREAT, O_TMPFILE
 
 
-# The numbers of calls on x86_64 and on aarch64; None where there is no such call.
-MACHINES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}  # the kernel's own name for each, in that order
+# System call numbers on x86_64 and on aarch64; None where a call does not exist.
+MACHINES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}  # the kernel's constants, in that order
 SOCKET, SOCKETPAIR, IOCTL = (41, 198), (53, 199), (16, 29)
 _MORE_CALLS = {
     "request_key": (249, 218),
@@ -174,9 +174,9 @@ _REFUSED = (
     "unshare open_by_handle_at swapon swapoff reboot chroot acct quotactl pidfd_getfd open_tree_attr"
 )
 REFUSED = {name: (CALLS | _MORE_CALLS)[name] for name in _REFUSED.split()}
-# As if the kernel were older: io_uring, and openat2, whose arguments cannot be seen. The same on every machine.
+# Pretend that the kernel is older: the filter can't see the arguments of io_uring and openat2. Same on every machine.
 MISSING = (425, 426, 427, 437)
-# Calls with a mode: their numbers, its argument, and that of flags that make it count.
+# Calls with a mode: their numbers, the index of the mode, and the index of the flags that make it count.
 MODES: dict[str, tuple[tuple[int | None, int | None], int, int | None]] = {
     "chmod": ((90, None), 1, None),
     "fchmod": ((91, 52), 1, None),
@@ -188,7 +188,7 @@ MODES: dict[str, tuple[tuple[int | None, int | None], int, int | None]] = {
     "open": ((2, None), 2, 1),
     "openat": ((257, 56), 3, 2),
 }
-# Calls that change another process: their numbers, and the argument that says which.
+# Calls that act on another process: their numbers, and the index of the argument that names it.
 REACHING = {
     "ptrace": ((101, 117), 1),
     "process_vm_readv": ((310, 270), 0),
@@ -196,11 +196,11 @@ REACHING = {
     "prlimit64": ((302, 261), 0),
 }
 
-NUMBER, MACHINE, ARGUMENTS = 0, 4, 16  # where the filter finds them
+NUMBER, MACHINE, ARGUMENTS = 0, 4, 16  # offsets in the data that the filter sees
 
 
 def seccomp_filter(unix_sockets: bool = False) -> bytes | None:
-    """The filter for this machine, for the kernel to run at each call; None if there is none and none is needed."""
+    """Build the filter for this machine. None if there is no filter for it and Unix sockets are allowed anyway."""
     if platform.machine() not in MACHINES:
         if not unix_sockets:
             raise SandboxUnavailableError(
@@ -233,7 +233,7 @@ def seccomp_filter(unix_sockets: bool = False) -> bytes | None:
 
 
 def only(number: int, argument: int, values: tuple[int, ...], mask: int = 0xFFFFFFFF) -> list[bytes]:
-    """Allow the call only with these values of an argument, compared under the mask."""
+    """Allow the call only if an argument, under the mask, has one of these values."""
     tests = [instruction(EQUAL, value, len(values) - place, 0) for place, value in enumerate(values)]
     inside = [instruction(LOAD, argument), instruction(AND, mask), *tests]
     inside += [instruction(RETURN, ERRNO | errno.EAFNOSUPPORT), instruction(LOAD, NUMBER)]
@@ -250,7 +250,7 @@ def none_of(number: int, argument: int, values: tuple[int, ...]) -> list[bytes]:
 
 
 def without_rights(number: int, mode: int, flags: int | None) -> list[bytes]:
-    """Allow the call unless its mode has one of these bits and its flags make the mode count."""
+    """Allow the call unless its mode has one of the set-ID bits and its flags make the mode count."""
     inside = [
         instruction(LOAD, ARGUMENTS + 8 * mode),
         instruction(HAS_BITS, OWNERS_RIGHTS, 0, 1),
@@ -263,20 +263,20 @@ def without_rights(number: int, mode: int, flags: int | None) -> list[bytes]:
 
 
 def instruction(code: int, value: int, if_true: int = 0, if_false: int = 0) -> bytes:
-    """One line of the filter; a test skips so many lines."""
+    """Encode one instruction of the filter; a test skips `if_true` or `if_false` instructions."""
     return struct.pack("HBBI", code, if_true, if_false, value)
 
 
 ROOT = Path("/sys/fs/cgroup")
 NAME = "interpreter-"
 
-# by controller, the files of version 1 and of version 2
+# The limit files of each controller, by cgroup version.
 MEMORY_FILES = {1: "memory.limit_in_bytes", 2: "memory.max"}
 PROCESSES_FILES = {1: "pids.max", 2: "pids.max"}
 
 
 class ControlGroups:
-    """The control groups of one sandbox: as many as the system allows, perhaps none."""
+    """The control groups of one sandbox: as many as the system allows, which may be none."""
 
     def __init__(self, limits: ResourceLimits) -> None:
         self.folders: list[Path] = []
@@ -304,17 +304,17 @@ class ControlGroups:
 
     @property
     def doors(self) -> list[str]:
-        """The files that a process enters by writing its number to them."""
+        """List the files that a process enters the groups by, writing its number to them."""
         return [str(folder / "cgroup.procs") for folder in self.folders]
 
     def close(self) -> None:
         for folder in self.folders:
             with contextlib.suppress(OSError):
-                folder.rmdir()  # fails while a process is in it
+                folder.rmdir()  # fails while a process is in the group
 
 
 def parents(controller: str) -> Iterator[tuple[Path, int]]:
-    """Where a group with this controller might be made: beside ours or below it."""
+    """Yield folders where a group with this controller might be created (beside ours or below it), with the version."""
     try:
         own_groups = Path("/proc/self/cgroup").read_text().splitlines()
     except OSError:

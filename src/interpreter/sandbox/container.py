@@ -21,27 +21,27 @@ from interpreter.sandbox.proxy import Proxy
 from interpreter.sandbox.sandbox import ENTER, LATER, PORT, Sandbox
 
 ENGINES = ("podman", "docker")
-LINE, NETWORK = "control", "network"  # the names of sockets in the session's folder
-# What of the host's environment would be wrong in another system.
+LINE, NETWORK = "control", "network"  # socket names in the runtime's folder
+# Variables of the host that would be wrong inside the image.
 HOSTS_OWN = ("PATH", "HOME", "SHELL", "PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "LD_LIBRARY_PATH", "LD_PRELOAD")
-# Holds the descriptor, which engines close in the processes that they start.
+# A shell that holds the descriptor open, because engines close inherited descriptors in the processes they start.
 WAITING = ("/bin/sh", "-c", '"$@"; exit $?', "sh")
 CHUNK = 64 * 1024
 MAX_DESCRIPTORS = 16
-START_TIMEOUT = 300.0  # seconds until a container has started, its image downloaded
+START_TIMEOUT = 300.0  # seconds for a container to start, including the download
 
 
 def available() -> str:
-    found = {name: program for name in ENGINES if (program := processes.which(name))}
-    for program in found.values():
+    engines = {name: program for name in ENGINES if (program := processes.which(name))}
+    for program in engines.values():
         if not trouble_with(program):
             return program
-    if not found:
+    if not engines:
         raise SandboxUnavailableError(
             "A container sandbox needs Podman or Docker. To install one: apt-get install podman (Debian, Ubuntu), "
             "dnf install podman (Fedora), brew install podman (macOS)."
         )
-    name, program = next(iter(found.items()))
+    name, program = next(iter(engines.items()))
     raise SandboxUnavailableError(
         f"{name} does not answer: {trouble_with(program)}. To start it: sudo systemctl start {name}"
     )
@@ -59,7 +59,7 @@ def trouble_with(program: str) -> str:
 def command(
     engine: str, sandbox: Sandbox, start: Start, mounts: dict[Path, str], argv: list[str], env_file: str
 ) -> list[str]:
-    """The engine's command line: no network, no rights, nothing of the host but the workspace and these mounts."""
+    """Build the engine's command line: no network, no rights, and only the workspace and these mounts from the host."""
     workspace = sandbox.workspace
     line = [
         *(engine, "run", "--rm", "--interactive", "--network", "none", "--cap-drop", "ALL"),
@@ -91,8 +91,11 @@ def wrapped(
     folder: Path | None,
     stack: contextlib.ExitStack,
 ) -> Start:
-    """The start in a container: descriptors are not passed on, so the supervisor connects to a socket in its folder."""
-    python, *rest = [inside(word) for word in start.argv]
+    """Wrap a start in a container.
+
+    Descriptors can't be passed in, so the supervisor connects to a socket in its folder.
+    """
+    python, *rest = [inside(argument) for argument in start.argv]
     mounts = dict.fromkeys((*protected, outputs), "ro")
     argv, fds = [python, *rest], []
     if folder is not None:
@@ -107,11 +110,12 @@ def wrapped(
         os.close(lives)
         fds = [held]
         line, connection = f"connect={folder / LINE}", f"connect={folder / NETWORK}:{PORT}"
-        # The engine's own filter allows Unix sockets. In a virtual machine, as on macOS, there are none of the host's.
+        # The engine's filter allows Unix sockets. In a virtual machine, as on macOS, the host's sockets can't be
+        # reached.
         filters = seccomp_filter(sandbox.unix_sockets) if sys.platform == "linux" else None
         calls = (filters or b"").hex() or "-"
         argv = [python, str(ENTER), "0", sandbox.limits.as_argument(), connection, calls, supervisor, line, *worker]
-    # In a file that only we can read. In the engine's own environment, a variable that code has exported could name a
+    # In a file that only we can read: in the engine's own environment, a variable that code exported could name a
     # library or a configuration for the engine.
     given = [f"{name}={value}" for name, value in start.env.items() if name.removeprefix(LATER) not in HOSTS_OWN]
     descriptor, env_file = tempfile.mkstemp(dir=scratch)
@@ -122,7 +126,7 @@ def wrapped(
 
 
 def inside(word: str) -> str:
-    """A program of the host by its name alone: the image has its own."""
+    """Replace the path of a host program by its bare name, because the image has its own."""
     if not programs_in([word]):
         return word
     name = os.path.basename(word)
@@ -130,9 +134,9 @@ def inside(word: str) -> str:
 
 
 def carry(path: Path, control: int, lives: int) -> None:
-    """Wait for a connection at the path and carry everything between it and the descriptor, other descriptors too.
+    """Wait for a connection at the path, and carry everything between it and the descriptor, including descriptors.
 
-    If the engine ends before there is one, which `lives` tells, there will be none.
+    Stops waiting if the engine ends first, which `lives` signals.
     """
     listening = socket.socket(socket.AF_UNIX)
     path.unlink(missing_ok=True)
@@ -149,7 +153,7 @@ def _carry(listening: socket.socket, ours: socket.socket, lives: int) -> None:
         finally:
             os.close(lives)
         if listening.fileno() not in ready:
-            return  # the image is missing, or has no Python, or ...: the engine has reported it
+            return  # the engine has failed and reported why, such as a missing image
         theirs, _ = listening.accept()
         with theirs:
             back = threading.Thread(target=_pass_on, args=(theirs, ours), daemon=True)

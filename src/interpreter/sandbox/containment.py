@@ -1,4 +1,4 @@
-"""A sandbox in use: starts sessions in it and reports what it blocked."""
+"""A sandbox in use: it starts runtimes inside and reports what it blocked."""
 
 from __future__ import annotations
 
@@ -53,13 +53,13 @@ from interpreter.sandbox.sandbox import (
 )
 
 NAME = "interpreter-sandbox-"
-STATE = (".config", ".cache", ".local/share")  # where we keep ours in a home that is not $HOME
-PACKAGES = ".local/share/sandbox-packages"  # in the sandbox's home: what pip installs, for all its sessions
-MAX_REPORTED_FILES = 5  # of which a block's output tells
+STATE = (".config", ".cache", ".local/share")  # where our files are in a home other than $HOME
+PACKAGES = ".local/share/sandbox-packages"  # in the sandbox's home, for what pip installs; shared by its runtimes
+MAX_REPORTED_FILES = 5  # named in a block's output
 
 
 class Containment:
-    """The sessions of one computer share it: its temporary folder, its home, its proxy."""
+    """A sandbox shared by all runtimes of one computer: its temporary folder, its home, its proxy."""
 
     def __init__(
         self,
@@ -70,21 +70,21 @@ class Containment:
     ) -> None:
         self.sandbox = self._base = sandbox
         self._refused_by_rules = refused_by_rules
-        self.granted: list[Access] = []  # since then, by the user
-        self.within: Containment | None = None  # the narrower one that this was made of
+        self.granted: list[Access] = []  # by the user, on top of the base
+        self.within: Containment | None = None  # the narrower one that this was made from
         self._layer: Path | None = None  # the session environment
-        self._stack = Path()  # that of the data, if there is a layer
-        self._may_install = False  # into it
+        self._stack = Path()  # the data stack, if there is a layer
+        self._may_install = False  # into the layer
         self.proxy = proxy or Proxy(sandbox.hosts)
         self._door: int | None = None
         self.state = own_state() if state is None else state  # our own files, hidden from all code
         check_available(sandbox.image)
-        self.places([])  # it raises if the workspace cannot be one
+        self.places([])  # raises if the workspace is not suitable
         processes.distrust(sandbox.workspace, *sandbox.writable)
         for left in left_behind(Path(tempfile.gettempdir()), NAME):
             if left.lstat().st_uid == os.getuid():
                 remove(left)
-        self.trusted: dict[Path, TrustedPaths] = {}  # by folder that can be written
+        self.trusted: dict[Path, TrustedPaths] = {}  # by writable folder
         try:
             self.scratch = Path(tempfile.mkdtemp(prefix=f"{NAME}{os.getpid()}-"))
             self.outputs = outputs_folder() / self.scratch.name
@@ -102,17 +102,17 @@ class Containment:
         self.close = weakref.finalize(self, put_away, self.scratch, self.outputs, self.proxy, self.groups, self.trusted)
 
     def widen(self, *wanted: Access) -> Containment:
-        """Give more: itself if sessions that run have it at once, else another one for new sessions."""
+        """Grant more access. Returns itself if live runtimes get it at once, else a new one for new runtimes."""
         wider = self
         if not all(each.at_once for each in wanted):
-            wider = copy.copy(self)  # folders, groups and the proxy are the same
+            wider = copy.copy(self)  # with the same folders, groups and proxy
             wider.within = self
         wider.granted = [*self.granted, *wanted]
         wider.settle()
         return wider
 
     def with_workspace_kept(self, place: str) -> Containment:
-        """The same for a program that works in another place; it cannot write to the workspace, or does not see it."""
+        """Return a copy for a program that works elsewhere; it can't write to the workspace, or doesn't see it."""
         other = copy.copy(self)
         is_image = bool(self.sandbox.image)
         other.sandbox = replace(self.sandbox, workspace=place) if is_image else replace(self.sandbox, kind="read-only")
@@ -124,12 +124,12 @@ class Containment:
         self.settle()
 
     def settle(self) -> None:
-        """Have what is granted now, and let the proxy know, and what starts programs outside."""
+        """Apply what is granted now to the proxy, and to which folders are trusted for programs outside."""
         self.sandbox = self._base.with_access(self.granted)
         processes.distrust(self.sandbox.workspace, *self.sandbox.writable)
         self.proxy.allow_only(self.sandbox.hosts)
 
-    # -- what sessions call -------------------------------------------------------------------------------------
+    # -- what runtimes call -------------------------------------------------------------------------------------
 
     @property
     def only_reads(self) -> bool:
@@ -153,7 +153,7 @@ class Containment:
         processes.distrust(layer)
 
     def _installs_into_layer(self) -> bool:
-        """Whether code can write to the session environment, which is not there in a container."""
+        """Check whether code can write to the session environment, which is not mounted in a container."""
         return self._may_install and self.sandbox.writes_workspace and not self.sandbox.image
 
     @contextlib.contextmanager
@@ -169,7 +169,7 @@ class Containment:
         if folder is not None:
             start = replace(start, env=for_first_process(start.env))
             if self._layer is not None and is_inside(start.argv[0], [self._layer]):
-                start = replace(start, argv=[sys.executable, *start.argv])  # the first process loads nothing of it
+                start = replace(start, argv=[sys.executable, *start.argv])  # so the first process loads nothing from it
         if not self.sandbox.image and sys.platform == "linux":
             return self._in_bubblewrap(start, folder, stack)
         protected = [each.root / name for each in self._watch_trusted() for name in each.protected()]
@@ -189,44 +189,47 @@ class Containment:
             code, done.get("exit_code"), list(done.get("errors") or ()), done.get("said") or "", done.get("cwd") or ""
         )
         verdicts = self.proxy.take_verdicts()
-        told = self._new_trusted()
+        reports = self._new_trusted()
         if not (
-            block.errors or block.exit_code or says_why(block.said) or any(not verdict.allowed for verdict in verdicts)
+            block.errors
+            or block.exit_code
+            or says_why(block.output)
+            or any(not verdict.allowed for verdict in verdicts)
         ):
-            return told  # the usual case costs nothing
+            return reports  # the usual case costs nothing
         seen = self.places([])
-        found = blocked(self.sandbox, seen, block, verdicts)
-        told += [str(replace(each, remedy=None) if self._obstacle(seen, each.remedy) else each) for each in found]
-        return told
+        denials = blocked(self.sandbox, seen, block, verdicts)
+        reports += [str(replace(each, remedy=None) if self._obstacle(seen, each.remedy) else each) for each in denials]
+        return reports
 
     def _new_trusted(self) -> list[str]:
-        """Which trusted files are new, and whether some may be that were not found."""
+        """Report new trusted files, and folders that became too large to watch completely."""
         before = {each for each in self.trusted.values() if each.is_complete}
         names = [name for each in self.trusted.values() for name in each.new()]
-        # Code has chosen the names.
+        # Code chose the names, so keep control characters out of the report.
         new = "".join(letter if letter.isprintable() else "?" for letter in first_few(names, MAX_REPORTED_FILES))
-        told = [
+        reports = [
             f"{each.root} has more than {MAX_FOLDERS:,} folders now. In the rest, new files such as .git aren't "
             f"noticed. Look for them before you use those folders outside the sandbox."
             for each in before
             if not each.is_complete
         ]
         if new:
-            told.insert(
+            reports.insert(
                 0,
                 f"New in the workspace: {new}. Git, editors or other programs may run code from such files. Check them "
                 f"before you use that folder outside the sandbox.",
             )
-        return told
+        return reports
 
     # -- requests for more -----------------------------------------------------------------------------------------
 
     def request_of(self, code: str) -> SandboxRequest | None:
-        """What the code asks for; None if that is nothing, or what every session has."""
+        """Parse what the code asks for. None if it asks for nothing, or only for what every runtime has."""
         seen = self.places([])
         asked = requested(code, self.sandbox.workspace)
         missing = tuple(each for each in asked if not is_given(self.sandbox, seen, each))
-        # a session that is older than what the sandbox gives now does not have all of that
+        # A runtime that started before something was granted may not have it.
         may_be_older = any(each in self.granted and not each.at_once for each in asked)
         if not missing and not may_be_older:
             return None
@@ -236,7 +239,7 @@ class Containment:
         return SandboxRequest(missing)
 
     def _obstacle(self, seen: SandboxPlaces, wanted: Access | None) -> str:
-        """Why this cannot be given, by anybody or because of a rule; empty if the user can give it."""
+        """Say why access cannot be given, in general or because of a rule; empty if the user can give it."""
         if wanted is None:
             return ""
         return obstacle(self.sandbox, seen, self.state, wanted) or self._refused_by_rules(wanted)
@@ -244,7 +247,7 @@ class Containment:
     # -- what programs outside call, which keep to the same rules ----------------------------------------------------
 
     def door(self) -> int:
-        """A port of this machine where the proxy listens as well."""
+        """Return a local port where the proxy also listens, and open it on first use."""
         if self._door is None:
             self._door = self.proxy.listen()
         return self._door
@@ -291,11 +294,11 @@ class Containment:
         make_mount_points(self.scratch, seen, own)
         options = bubblewrap.arguments(seen, self.scratch, own, pinned, protected)
         options += ["--chdir", self._visible(start.cwd, seen), "--clearenv"]
-        options += [word for name, value in start.env.items() for word in ("--setenv", name, value)]
+        options += [option for name, value in start.env.items() for option in ("--setenv", name, value)]
         if (filters := bubblewrap.seccomp_filter(self.sandbox.unix_sockets)) is not None:
             fds.append(stack.enter_context(readable(filters)))
             options += ["--seccomp", str(fds[-1])]
-        fds.append(stack.enter_context(readable(b"".join(os.fsencode(word) + b"\0" for word in options))))
+        fds.append(stack.enter_context(readable(b"".join(os.fsencode(option) + b"\0" for option in options))))
         doors = self.groups.doors if self.groups else []
         return Start(bubblewrap.command(doors, fds[-1], argv), {}, "/", fds)
 
@@ -305,7 +308,7 @@ class Containment:
         return places(self.sandbox, used, self.state)
 
     def _watch_trusted(self) -> list[TrustedPaths]:
-        """The trusted files in each folder that can be written, apart from those of devices."""
+        """Watch for trusted files in each writable folder, except device folders. Returns all watchers."""
         folders = [place for place in self.places([]).writable if place.is_dir() and not is_inside(place, APART[4:])]
         for place in folders:
             if place not in self.trusted:
@@ -313,7 +316,7 @@ class Containment:
         return [self.trusted[place] for place in folders]
 
     def _visible(self, cwd: str | None, seen: SandboxPlaces) -> str:
-        """The directory to start in: the workspace if the one that is asked for cannot be seen."""
+        """Return the directory to start in: the workspace, if the one asked for is not visible."""
         real = os.path.realpath(cwd or self.sandbox.workspace)
         hidden = seen.is_hidden(real) or real.startswith(("/run/", "/proc/", "/dev/"))
         in_temporary = real.startswith(("/tmp/", "/var/tmp/")) and not seen.is_writable(real)
@@ -321,7 +324,7 @@ class Containment:
 
 
 def check_available(image: str = "") -> None:
-    """Raise SandboxUnavailableError if this system has no sandbox: why, and what would help."""
+    """Raise SandboxUnavailableError, with the reason and the remedy, if this system has no sandbox."""
     if sys.platform == "win32":
         raise SandboxUnavailableError(
             "The sandbox is not available on Windows. Run Open Interpreter inside WSL to use it."
@@ -344,7 +347,7 @@ def containment_for(
     present: Containment | None = None,
     refused_by_rules: Callable[[Access], str] = lambda access: "",
 ) -> Containment | None:
-    """What sessions run in: what there is if it fits, else a new one; None without a sandbox."""
+    """Return the present containment if it fits these settings, else a new one with the same grants; None if off."""
     if sandbox.kind == "off":
         return None
     granted = present.granted if present is not None else []
@@ -367,21 +370,21 @@ def put_away(
     for each in trusted.values():
         each.release()
     with contextlib.suppress(OSError):
-        outputs.rmdir()  # fails if it has outputs, whose paths the user has seen
+        outputs.rmdir()  # fails if it has outputs, which stay: the user has seen their paths
     if groups is not None:
         groups.close()
     remove(scratch)
 
 
 def own_state() -> tuple[Path, ...]:
-    """Our settings, keys and conversations."""
+    """List the folders with our settings, keys and conversations."""
     others = (Path(home, place, "open-interpreter") for home in homes()[1:] for place in STATE)
     return tuple(dict.fromkeys([our_folder("config"), our_folder("cache"), our_folder("data"), *others]))
 
 
 @contextlib.contextmanager
 def readable(content: bytes) -> Iterator[int]:
-    """A descriptor from which this can be read."""
+    """Yield a descriptor from which this content can be read."""
     fd = os.memfd_create("sandbox")
     try:
         os.write(fd, content)

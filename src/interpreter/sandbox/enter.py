@@ -1,4 +1,4 @@
-"""The first process of a sandbox: sets its limits, hands the proxy a socket, then is the supervisor of the session.
+"""The first process of a sandbox: sets its limits, hands the proxy a socket, then is the supervisor of the runtime.
 
     python enter.py PROTECTED LIMITS PROXY FILTER SUPERVISOR ARGUMENTS...
 
@@ -18,10 +18,13 @@ import os
 import sys
 
 
-def limit(words: str) -> None:
-    """No process in here can raise them again; the limit on time is not for this one, which has to last."""
-    for word in filter(None, words.split(",")):
-        name, value = word.split("=")
+def limit(spec: str) -> None:
+    """Set limits that no process inside can raise.
+
+    The time limit is for children only, since this process must last.
+    """
+    for each in filter(None, spec.split(",")):
+        name, value = each.split("=")
         if name == "CPU":
             os.register_at_fork(after_in_child=lambda seconds=int(value): lower("CPU", seconds))
         else:
@@ -29,7 +32,7 @@ def limit(words: str) -> None:
 
 
 def lower(name: str, wanted: int) -> None:
-    """Also set the hard limit, so that it can't be raised again."""
+    """Set a limit, soft and hard, so that it can't be raised again."""
     import resource
 
     kind = getattr(resource, "RLIMIT_" + name, None)
@@ -39,11 +42,11 @@ def lower(name: str, wanted: int) -> None:
         resource.setrlimit(kind, (wanted, wanted))
 
 
-def lend_port(words: str) -> None:
-    """Listen in this network, which has no other process in it, and have the proxy outside take the connections."""
+def lend_port(spec: str) -> None:
+    """Listen in this network namespace, where no other process is yet, and hand the socket to the proxy outside."""
     import _socket
 
-    way, _, port = words.rpartition(":")
+    way, _, port = spec.rpartition(":")
     line = _socket.socket(fileno=int(connected(way)))
     listening = _socket.socket(_socket.AF_INET, _socket.SOCK_STREAM)
     listening.bind(("127.0.0.1", int(port)))
@@ -55,7 +58,7 @@ def lend_port(words: str) -> None:
 
 
 def connected(argument: str) -> str:
-    """The number of a connection in the place of `connect=PATH`."""
+    """Resolve `connect=PATH` to the number of a new connection; other arguments stay as they are."""
     if not argument.startswith("connect="):
         return argument
     import _socket
@@ -66,23 +69,23 @@ def connected(argument: str) -> str:
 
 
 def check_mounts(expected: int) -> None:
-    """Protected files are mounted over themselves: code elsewhere cannot divert that by moving a folder."""
+    """Exit unless protected files are mounted over themselves: code could divert a mount by moving a folder."""
     mounts = {}
     with open("/proc/self/mountinfo", "rb") as file:
         for line in file:
             number, parent, _, root, point, options = line.split(b" ")[:6]
             mounts[number] = (parent, root.rstrip(b"/"), point.rstrip(b"/"), b"ro" in options.split(b","))
-    found = 0
+    protected = 0
     for parent, root, point, is_read_only in mounts.values():
         _, above, place, is_closed = mounts.get(parent, (b"", b"", b"", True))
         is_over_itself = root == above + point[len(place) :] and not point.startswith((b"/proc/", b"/dev/"))
-        found += is_read_only and not is_closed and is_over_itself and point != place
-    if found < expected:
+        protected += is_read_only and not is_closed and is_over_itself and point != place
+    if protected < expected:
         sys.exit("Can't start the sandbox: folders in the workspace were moved at the same time. Try again.")
 
 
 def filter_calls(program: bytes) -> None:
-    """Have the kernel run this filter at each system call, of this process and all that it starts."""
+    """Install a system call filter for this process and everything that it starts."""
     import ctypes
 
     lines = ctypes.create_string_buffer(program, len(program))
@@ -93,7 +96,7 @@ def filter_calls(program: bytes) -> None:
 
 
 def follow(program: list[str]) -> None:
-    """Run another program as a child, and end as it ends: the first process is ours, so that all ends with it."""
+    """Run another program as a child, and end as it ends. This process stays first, so that everything ends with it."""
     pid = os.fork()
     if pid == 0:
         env = dict(os.environ)
@@ -111,10 +114,10 @@ def main() -> None:
     protected, limits, proxy, calls, supervisor, *arguments = sys.argv[1:]
     if protected != "0":
         check_mounts(int(protected))
-    os.dup2(1, 2)  # what follows has nothing to say there
+    os.dup2(1, 2)  # nothing from here on may write to the caller's stderr
     try:
         with open("/proc/self/oom_score_adj", "wb") as file:
-            file.write(b"500")  # when the machine has no memory left, we go before the user's own programs
+            file.write(b"500")  # if memory runs out, kill us before the user's own programs
     except OSError:
         pass  # not Linux
     if proxy != "-":

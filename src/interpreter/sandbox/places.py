@@ -1,4 +1,4 @@
-"""Which places of the machine a sandboxed session sees, which it may write to, and the mount points for them."""
+"""Which paths a sandboxed runtime sees and which it may write to, and the mount points for them."""
 
 from __future__ import annotations
 
@@ -19,49 +19,50 @@ from interpreter.host.files import CONFINED, Folder, lock
 from interpreter.sandbox.sandbox import ENTER, WRITABLE, Sandbox, full
 
 PACKAGE = Path(__file__).parents[1]
-# What our side runs inside; the rest of the package is not needed there.
+# What our own code runs from, inside the sandbox; the rest of the package is not needed there.
 DRIVERS = (PACKAGE / "runtimes", ENTER)
-# Others are mounted there.
+# The sandbox has its own of these.
 APART = tuple(map(Path, ("/tmp", "/var/tmp", "/run", "/var/run", "/dev", "/proc")))
-# Places of people, not of the system.
+# Folders that hold users' homes.
 HOMES = ("/home", "/root", "/mnt/c/Users")
-# Readable for root, but private.
+# Readable for root, but secret.
 KEYS = (
     *("/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/sudoers", "/etc/krb5.keytab"),
     *("/etc/sudoers.d", "/etc/ssl/private", "/sys/firmware"),
 )
-# In a home that is asked for as a whole; elsewhere they are not seen in the first place.
+# Secrets in a home, masked if the home as a whole was asked for; else they are not visible anyway.
 PRIVATE = (
     *(".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".config/gcloud", ".config/gh", ".password-store"),
     *(".netrc", ".npmrc", ".pypirc", ".git-credentials", ".local/share/keyrings", ".mozilla", ".config/google-chrome"),
 )
-# Of the user's home: no secrets, and hard to do without.
+# Parts of the user's home without secrets that programs can hardly do without.
 USEFUL = (".local/lib/python3*", ".cache/matplotlib", ".config/matplotlib", ".cache/fontconfig", ".fonts")
-# What git, editors, other agents and we ourselves run or believe: visible, but not writable, at any depth.
+# Files that git, editors, other agents and we ourselves run or believe: visible, but not writable, at any depth.
 TRUSTED = (
     *(".git", ".githooks", ".husky", ".vscode", ".idea", ".cursor", ".devcontainer", ".envrc", ".mcp.json"),
     *(".agents", ".claude", ".codex", ".interpreter", ".open-interpreter"),
 )
-# Of these, what programs outside use without asking: where it is missing, an empty folder stops code from making it.
+# The trusted names that programs outside use without asking. If one is missing, an empty folder stops code from
+# creating it.
 RESERVED = (".git", ".vscode", ".idea", ".agents")
-MAX_FOLDERS = 20_000  # in which trusted files are looked for, the shallowest first
+MAX_FOLDERS = 20_000  # searched for trusted files, the shallowest first
 MAX_PROTECTED = 400  # each needs a mount, and a descriptor until it is mounted
-RECENT = 100_000_000  # nanoseconds in which a folder can change twice without another time stamp
+RECENT = 100_000_000  # nanoseconds in which a folder can change twice with the same time stamp
 
 
 @dataclass(frozen=True)
 class SandboxPlaces:
-    """In the order in which they are mounted: what is hidden, then what is seen of it, then what is hidden in that."""
+    """In the order of mounting: hidden folders, then the visible paths in them, then the masked paths in those."""
 
     home: Path
     hidden: tuple[Path, ...]  # folders that are empty inside
     readable: tuple[Path, ...]
     writable: tuple[Path, ...]
-    protected: tuple[Path, ...]  # inside what is writable, and not; besides trusted files
-    masked: tuple[Path, ...]  # inside what is seen, and not
+    protected: tuple[Path, ...]  # not writable although inside what is; besides trusted files
+    masked: tuple[Path, ...]  # not visible although inside what is
 
     def is_hidden(self, path: str | Path) -> bool:
-        """Whether it cannot be seen inside, whether or not it exists."""
+        """Check whether a path is invisible inside, whether or not it exists."""
         is_shown = is_inside(path, (*self.readable, *self.writable))
         return is_inside(path, self.masked) or (not is_shown and is_inside(path, self.hidden))
 
@@ -70,16 +71,16 @@ class SandboxPlaces:
         return not is_kept and is_inside(path, self.writable)
 
     def is_protected(self, path: str | Path) -> bool:
-        """Whether it is ours or trusted by programs outside, in a folder that is writable otherwise."""
+        """Check whether a path is ours or trusted by programs outside, within a folder that is otherwise writable."""
         names = [Path(path).relative_to(place).parts for place in self.writable if is_inside(path, [place])]
         return is_inside(path, self.protected) or any(is_trusted(*parts) for parts in names)
 
 
 def places(sandbox: Sandbox, programs: Iterable[str], state: Iterable[Path]) -> SandboxPlaces:
-    """The places for these programs; `state` is our own and stays hidden."""
+    """Work out the places for these programs; `state` has our own files, which stay hidden."""
     workspace = Path(sandbox.workspace)
     home = Path(homes()[0])
-    asked = [path for path in sandbox.paths if not is_inside(unresolved(path), [workspace])]  # code can put links there
+    asked = [path for path in sandbox.paths if not is_inside(unresolved(path), [workspace])]  # code can add links
     more = replace(sandbox, paths=tuple(asked))
     writable = [*more.writable, *([workspace] if sandbox.writes_workspace else [])]
     refuse_too_wide(workspace, home, writable)
@@ -87,7 +88,7 @@ def places(sandbox: Sandbox, programs: Iterable[str], state: Iterable[Path]) -> 
     hidden = [place for place in dict.fromkeys(folders) if os.path.isdir(place) and place != Path("/")]
     useful = [Path(path) for pattern in USEFUL for path in glob.glob(str(home / pattern))]
     needed = [*programs_of(programs, workspace), *DRIVERS, *useful, *more.readable]
-    if is_inside(PACKAGE, APART):  # the sandbox has its own /tmp: code could put a module beside the package there
+    if is_inside(PACKAGE, APART):  # else code could put a module beside the package in the sandbox's own /tmp
         needed.append(PACKAGE.parent)
     readable = [*needed, *([] if sandbox.writes_workspace else [workspace])]
     seen = [*readable, *writable]
@@ -108,17 +109,17 @@ def places(sandbox: Sandbox, programs: Iterable[str], state: Iterable[Path]) -> 
 
 
 def refuse_too_wide(workspace: Path, home: Path, writable: Iterable[Path]) -> None:
-    for place, words in ((home, "your home folder"), (PACKAGE, "the Open Interpreter installation")):
+    for place, name in ((home, "your home folder"), (PACKAGE, "the Open Interpreter installation")):
         if place.is_relative_to(workspace) and (place == home or workspace == Path("/")):
             raise SandboxUnavailableError(
-                f"The workspace {workspace} contains {words}, so a sandbox would not protect anything. Start in your "
+                f"The workspace {workspace} contains {name}, so a sandbox would not protect anything. Start in your "
                 f"project's folder, or name it: interpreter --workspace FOLDER"
             )
     if not workspace.is_dir():
         raise SandboxUnavailableError(
             f"The workspace {workspace} is not a folder. Name one: interpreter --workspace FOLDER"
         )
-    # Our own temporary files, such as the copies for undo, must not be the code's.
+    # Code must not be able to write to our temporary files, such as the copies for undo.
     temporary = full(tempfile.gettempdir())
     if above := next((path for path in writable if temporary.is_relative_to(path)), None):
         raise SandboxUnavailableError(
@@ -128,21 +129,21 @@ def refuse_too_wide(workspace: Path, home: Path, writable: Iterable[Path]) -> No
 
 
 def programs_of(programs: Iterable[str], workspace: Path) -> Iterator[Path]:
-    """The installations that programs belong to: each link on the way counts, as in a virtual environment.
+    """Yield the installations that programs belong to; each link on the way counts, as in a virtual environment.
 
-    Links in the workspace may be the code's own: from there, only whole installations of Python are followed.
+    Code may have made the links in the workspace: from there, only whole installations of Python are followed.
     """
     for program in programs:
         is_trusted = not is_inside(unresolved(program), [workspace])
         for path in (*steps(Path(program)), Path(os.path.realpath(program))):
-            found = installation(path)
-            if is_trusted or (found != path and path.name.startswith("python")):
-                yield found
+            folder = installation(path)
+            if is_trusted or (folder != path and path.name.startswith("python")):
+                yield folder
 
 
 def programs_in(argv: list[str]) -> list[str]:
-    """The programs that a command line names in full."""
-    return [word for word in argv if word.startswith("/") and os.access(word, os.X_OK) and os.path.isfile(word)]
+    """List the programs that a command line names by their full path."""
+    return [path for path in argv if path.startswith("/") and os.access(path, os.X_OK) and os.path.isfile(path)]
 
 
 def steps(path: Path) -> Iterator[Path]:
@@ -158,7 +159,7 @@ def unresolved(path: str) -> Path:
 
 
 def installation(program: Path) -> Path:
-    """The folder above `bin`, unless that is much more than an installation: then the program alone."""
+    """Return the folder above `bin`, or the program alone if that folder is much more than an installation."""
     above = program.parent.parent
     is_one = program.parent.name in ("bin", "Scripts") and ((above / "lib").is_dir() or (above / "pyvenv.cfg").exists())
     home = Path(os.path.expanduser("~"))
@@ -166,24 +167,24 @@ def installation(program: Path) -> Path:
 
 
 def is_trusted(*names: str) -> bool:
-    """Whether one of the names is trusted; some file systems take `.Git` for `.git`."""
+    """Check for a trusted name, ignoring case because some file systems treat `.Git` as `.git`."""
     return not {name.lower() for name in names}.isdisjoint(TRUSTED)
 
 
 class TrustedPaths:
-    """Trusted files in a folder that code can write to: found before each session, and again after each block."""
+    """Trusted files in a folder that code can write to: listed before each start, and again after each block."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
         self._folder = Folder(root)
-        self._listed: dict[str, tuple[int, dict[str, int], list[str]]] = {}  # of each folder: time, files, folders
-        self._held: dict[str, tuple[int, bool]] = {}  # reserved names: a descriptor, and whether to remove the folder
-        self.is_complete = True  # whether the last look was at all folders
+        self._listed: dict[str, tuple[int, dict[str, int], list[str]]] = {}  # for each folder: time, files, folders
+        self._held: dict[str, tuple[int, bool]] = {}  # by reserved name: a descriptor, and whether to remove the folder
+        self.is_complete = True  # whether the last search covered all folders
         self._reserve()
         self._known = set(self.find().items())
 
     def _reserve(self) -> None:
-        """Make what is missing of the reserved names. Other sandboxes see by a lock that it is still needed."""
+        """Create the missing reserved folders. A lock tells other sandboxes that they are still needed."""
         for name in RESERVED if CONFINED else ():
             is_new = not self._folder.exists(name)
             try:
@@ -192,18 +193,18 @@ class TrustedPaths:
             except OSError:
                 if is_new and os.access(self.root, os.W_OK):
                     raise
-                continue  # a file or a link, or code cannot make it either
+                continue  # it is a file or a link, or code cannot create it either
             left_behind = name == ".git" and not os.listdir(fd)
             try:
                 lock(fd)
-            except OSError:  # another sandbox has it, and has made it if it is empty
+            except OSError:  # another sandbox holds it, and created it if it is empty
                 left_behind = not os.listdir(fd)
             self._held[name] = (fd, is_new or left_behind)
             with contextlib.suppress(OSError):
                 lock(fd, shared=True)
 
     def release(self) -> None:
-        """Remove the folders that were made for reserved names, unless they are in use by now."""
+        """Remove the folders that were made for reserved names, unless something uses them by now."""
         for name, (fd, is_ours) in self._held.items():
             with contextlib.suppress(OSError):
                 lock(fd)
@@ -214,11 +215,11 @@ class TrustedPaths:
         self._folder.close()
 
     def find(self) -> dict[str, int]:
-        """The names of the trusted files, relative to the folder, and their inodes.
+        """Map the trusted files, by name relative to the folder, to their inodes.
 
-        What is in a folder is read again if the folder has changed, which code cannot hide: nothing sets that time.
+        A folder is read again if it has changed, which code cannot hide: no call sets the change time.
         """
-        found: dict[str, int] = {}
+        trusted: dict[str, int] = {}
         listed: dict[str, tuple[int, dict[str, int], list[str]]] = {}
         names, begin = [""], f"{self.root}/"
         for name in names:
@@ -231,11 +232,11 @@ class TrustedPaths:
             except OSError:
                 continue
             listed[name] = known
-            found |= known[1]
+            trusted |= known[1]
             names += known[2][: MAX_FOLDERS - len(names)]
         self._listed = listed
         self.is_complete = len(names) < MAX_FOLDERS
-        return found
+        return trusted
 
     def _list(self, folder: str) -> tuple[dict[str, int], list[str]]:
         trusted: dict[str, int] = {}
@@ -250,17 +251,17 @@ class TrustedPaths:
         return trusted, folders
 
     def new(self) -> list[str]:
-        """What has appeared since the last time. It looks after every block: there may be no later one to report it."""
-        found = set(self.find().items())
-        added = sorted(name for name, _ in found - self._known)
-        self._known = found if self.is_complete else self._known | found
+        """List trusted files that appeared since the last call. Called after every block: there may be no later one."""
+        trusted = set(self.find().items())
+        added = sorted(name for name, _ in trusted - self._known)
+        self._known = trusted if self.is_complete else self._known | trusted
         return added
 
     def protected(self) -> list[str]:
-        """What has to be read-only: repositories, also those that `.git` files name, and then other trusted files."""
-        found = {**self.find(), **dict(self._known)}  # code can add folders until what was found is not found any more
-        found = {name: inode for name, inode in found.items() if self._folder.exists(name)}
-        repositories = [name for name in found if name.endswith(".git")]
+        """List what must be read-only: repositories, also those that `.git` files name, then other trusted files."""
+        trusted = {**self.find(), **dict(self._known)}  # code can add folders until a search misses some
+        trusted = {name: inode for name, inode in trusted.items() if self._folder.exists(name)}
+        repositories = [name for name in trusted if name.endswith(".git")]
         for name in list(repositories):
             folder = self._named_in(name, b"gitdir:", name.rpartition("/")[0])
             common = self._named_in(f"{folder}/commondir", b"", folder) if folder else ""
@@ -270,10 +271,10 @@ class TrustedPaths:
                 f"{self.root} contains more than {MAX_PROTECTED} git repositories, too many to protect. Start in "
                 f"your project's folder, or name it: interpreter --workspace FOLDER"
             )
-        return list(dict.fromkeys([*repositories, *found]))[:MAX_PROTECTED]
+        return list(dict.fromkeys([*repositories, *trusted]))[:MAX_PROTECTED]
 
     def _named_in(self, file: str, begin: bytes, base: str) -> str:
-        """The name of the folder that a file of git's names, if it is in this folder."""
+        """Return the name of the folder that a file of git's points to; empty if it is outside this folder."""
         try:
             text = self._folder.read_bytes(file, 4096)
         except OSError:
@@ -285,7 +286,7 @@ class TrustedPaths:
         return os.path.relpath(path, self.root) if is_below else ""
 
     def open(self, name: str) -> int | None:
-        """A descriptor for what is at a name now, reached without links; None for a link or nothing."""
+        """Open what is at a name now, without following links; None for a link or nothing."""
         head, _, last = name.rpartition("/")
         try:
             with self._folder.opened(head) as place:
@@ -303,7 +304,7 @@ def is_inside(path: str | Path, places: Iterable[Path]) -> bool:
 
 
 def make_mount_points(scratch: Path, places: SandboxPlaces, own: Iterable[Path]) -> None:
-    """Make the folders for mounts in the sandbox's home and temporary folder; links and files in their place go."""
+    """Make folders for mounts in the sandbox's home and temporary folder, replacing links and files."""
     bases = {places.home: scratch / "home", Path("/tmp"): scratch / "tmp", Path("/var/tmp"): scratch / "tmp"}
     for place in (*places.readable, *places.writable, *own):
         base = next((base for base in bases if place != base and place.is_relative_to(base)), None)

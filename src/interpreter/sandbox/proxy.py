@@ -1,7 +1,8 @@
-"""The one way out of a sandbox: a proxy outside of it, which connects to hosts on a list and notes what it refused.
+"""The only way out of a sandbox: a proxy outside that connects to listed hosts and records what it refused.
 
-A session's first process listens in its own, empty network and hands the listening socket over: what connects there
-arrives here. A name is looked up once, its addresses are judged, and the connection goes to exactly such an address.
+A runtime's first process listens in its own, empty network and hands the listening socket over, so connections made
+there arrive here. A name is looked up once, its addresses are checked, and the connection goes to exactly such an
+address.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-# Public are IPv4 addresses that the registries call global, and IPv6 addresses of global unicast, but not these: the
-# metadata services of clouds among them, and addresses that wrap up another one (6to4, Teredo).
+# Public addresses are IPv4 addresses that the registries call global and IPv6 global unicast addresses, except these:
+# among them are the metadata services of clouds, and addresses that embed another one (6to4, Teredo).
 UNICAST = ipaddress.ip_network("2000::/3")
 TRANSLATED = ipaddress.ip_network("64:ff9b::/96")  # an IPv4 address in the last 32 bits
 NOT_PUBLIC = [
@@ -31,7 +32,7 @@ USUAL_PORTS = (80, 443)
 
 
 def is_listed(host: str, port: int, listed: Iterable[str]) -> bool:
-    """Whether the list has the host: `pypi.org`, `*.pypi.org` for all below it, `host:8080` for another port."""
+    """Check a host against the list: `pypi.org`, `*.pypi.org` for all below it, `host:8080` for another port."""
     host = host.rstrip(".").lower()
     for entry in listed:
         name, _, wanted = entry.strip().lower().partition(":")
@@ -43,7 +44,7 @@ def is_listed(host: str, port: int, listed: Iterable[str]) -> bool:
 
 
 def is_public(text: str) -> bool:
-    """Whether an address is in the public network: not this machine, not its neighbours, no metadata service."""
+    """Check that an address is in the public network: not this machine, its neighbours or a metadata service."""
     address = ipaddress.ip_address(text.partition("%")[0])
     if isinstance(address, ipaddress.IPv6Address):
         inner = address.ipv4_mapped
@@ -70,30 +71,30 @@ Resolve = Callable[[str, int], Sequence[str]]
 
 @dataclass(frozen=True)
 class ProxyVerdict:
-    """A connection that was asked for."""
+    """A connection that was asked for, and whether it was allowed."""
 
     host: str
     port: int
     allowed: bool
     why: str = ""
-    listed: bool = True  # refused for its address, or because it is not on the list?
+    listed: bool = True  # False if it was refused because the list lacks it
 
 
 class ProxyRefused(Exception):
-    """The connection may not be made; the words are for the one who asked for it."""
+    """A connection was refused; the message is for the program that asked for it."""
 
-    def __init__(self, status: str, words: str) -> None:
-        super().__init__(words)
+    def __init__(self, status: str, message: str) -> None:
+        super().__init__(message)
         self.status = status
 
 
 class Proxy:
-    """Serves the sessions of one sandbox until it is closed."""
+    """Serves the runtimes of one sandbox until it is closed."""
 
     def __init__(self, hosts: Sequence[str], resolve: Resolve | None = None, allow_private: bool = False) -> None:
         self.hosts = list(hosts)
         self._resolve = resolve or addresses_of
-        self._allow_private = allow_private  # for tests, whose servers are on this machine
+        self._allow_private = allow_private  # only for tests, whose servers are local
         self._verdicts: list[ProxyVerdict] = []
         self._open: dict[socket.socket, tuple[str, int]] = {}  # connections to servers
         self._lock = threading.Lock()
@@ -102,10 +103,10 @@ class Proxy:
         self._lines: list[socket.socket] = []
         self._thread: threading.Thread | None = None
 
-    # -- sessions --------------------------------------------------------------------------------------------
+    # -- runtimes --------------------------------------------------------------------------------------------
 
     def expect(self) -> socket.socket:
-        """A session is about to start; the end of a line over which it sends a listening socket."""
+        """Expect a runtime to start. Returns the end of a line over which it sends its listening socket."""
         ours, theirs = socket.socketpair()
         with self._lock:
             self._lines.append(ours)
@@ -116,7 +117,7 @@ class Proxy:
         return theirs
 
     def listen(self) -> int:
-        """Where there is no network apart: listen on this machine; the port."""
+        """Listen on this machine, for systems without separate networks. Returns the port."""
         listening = socket.create_server(("127.0.0.1", 0))
         with self.expect() as line:
             socket.send_fds(line, [b"."], [listening.fileno()])
@@ -124,7 +125,7 @@ class Proxy:
             return int(listening.getsockname()[1])
 
     def allow_only(self, hosts: Sequence[str]) -> None:
-        """Have another list, at once: connections to hosts that are not on it are cut."""
+        """Replace the list of hosts. Connections to hosts that are no longer on it are cut at once."""
         with self._lock:
             self.hosts[:] = hosts
             cut = [end for end, (host, port) in self._open.items() if not is_listed(host, port, hosts)]
@@ -133,14 +134,14 @@ class Proxy:
                     end.shutdown(socket.SHUT_RDWR)
 
     def take_verdicts(self) -> list[ProxyVerdict]:
-        """What was asked for since the last time."""
+        """Return and clear the pending verdicts."""
         with self._lock:
             taken, self._verdicts = self._verdicts, []
         return taken
 
     def close(self) -> None:
         with self._lock:
-            waker, self._waker = self._waker, -1  # closed twice, the number may belong to another file by then
+            waker, self._waker = self._waker, -1  # never close it twice: the number may belong to another file by then
             never_began = self._thread is None
         if waker != -1:
             os.close(waker)
@@ -164,14 +165,14 @@ class Proxy:
         os.close(self._wake)
 
     def _received(self, line: socket.socket) -> list[socket.socket]:
-        """The listening socket of a session that has started; none of one that could not."""
+        """Receive the listening socket of a runtime that has started; none if it could not start."""
         with self._lock:
             self._lines.remove(line)
         with line, contextlib.suppress(OSError):
             _, fds, _, _ = socket.recv_fds(line, 1, 1)
             received = [socket.socket(fileno=fd) for fd in fds]
             for each in received:
-                each.setblocking(False)  # a process inside may have it, too, and be quicker
+                each.setblocking(False)  # a process inside may share it and be quicker
             return received
         return []
 
@@ -210,7 +211,10 @@ class Proxy:
 
     @contextlib.contextmanager
     def _connected(self, host: str, port: int) -> Iterator[socket.socket]:
-        """A connection to the server, if it may be made."""
+        """Connect to a server if the list and its address allow that.
+
+        Refusals are recorded and raised as ProxyRefused.
+        """
         try:
             if not is_listed(host, port, list(self.hosts)):
                 raise ProxyRefused("403 Forbidden", f"{host}:{port} is not an allowed host (setting sandbox_hosts).")
@@ -228,7 +232,7 @@ class Proxy:
         try:
             with self._lock:
                 self._open[server] = (host, port)
-                if not is_listed(host, port, self.hosts):  # taken off the list just now
+                if not is_listed(host, port, self.hosts):  # removed from the list in the meantime
                     server.shutdown(socket.SHUT_RDWR)
             yield server
         finally:
@@ -237,17 +241,17 @@ class Proxy:
             server.close()
 
     def _judged(self, host: str, port: int) -> str:
-        """The address to connect to: the one that was judged, so that a second look-up cannot give another."""
+        """Resolve a host once and check its addresses, so that a second look-up cannot give another address."""
         try:
-            found = list(self._resolve(host, port))
+            addresses = list(self._resolve(host, port))
         except OSError as error:
             raise ProxyRefused("502 Bad Gateway", f"can't resolve {host}: {error.strerror or error}") from error
-        if not found:
+        if not addresses:
             raise ProxyRefused("502 Bad Gateway", f"{host} has no address.")
-        inside = [address for address in found if not is_public(address)]
+        inside = [address for address in addresses if not is_public(address)]
         if inside and not self._allow_private:
             raise ProxyRefused("403 Forbidden", f"{host} is {inside[0]}, an address on this machine or its network.")
-        return found[0]
+        return addresses[0]
 
     def _note(self, verdict: ProxyVerdict) -> None:
         with self._lock:
@@ -259,7 +263,7 @@ def addresses_of(host: str, port: int) -> list[str]:
 
 
 def read_request(client: socket.socket) -> tuple[str, int, bytes, bytes]:
-    """The host and port that a client asks for, what it gets once they are connected, and what they get first."""
+    """Parse a request into host, port, the client's reply once connected, and the first bytes for the server."""
     data = b""
     while b"\r\n\r\n" not in data:
         piece = client.recv(CHUNK)
@@ -286,13 +290,13 @@ def split(match: re.Match[str] | None, usual: int) -> tuple[str, int]:
 
 
 def headers(head: bytes) -> bytes:
-    """The headers without those for a proxy: the connection is for one request."""
+    """Drop the headers meant for a proxy, and make the connection end after one request."""
     lines = [line for line in head.split(b"\r\n")[1:] if not line.lower().startswith(HOP_BY_HOP)]
     return b"".join(line + b"\r\n" for line in [*lines, b"Connection: close"]) + b"\r\n"
 
 
-def answer(status: str, words: str) -> bytes:
-    body = words.encode()
+def answer(status: str, message: str) -> bytes:
+    body = message.encode()
     head = f"HTTP/1.1 {status}\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: {len(body)}\r\n"
     return head.encode() + b"Connection: close\r\n\r\n" + body
 

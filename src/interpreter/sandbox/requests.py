@@ -1,8 +1,8 @@
 """Sandbox requests: what a sandbox denied a block, how a block asks for it, and running it with what was granted.
 
-A block asks in the comments that it begins with: `# needs: host pypi.org`. There is `host NAME`, `read PATH`,
-`write PATH` and `env NAME`. Nothing can be mounted into a live session, so for a path the block runs in a new one,
-and its language's variables are moved there and back.
+A block asks in its first comments: `# needs: host pypi.org`. It can name `host NAME`, `read PATH`, `write PATH` and
+`env NAME`. Nothing can be mounted into a live runtime, so for a path the block runs in a new one, and its language's
+variables are moved there and back.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Scope = Literal["block", "session", "always"]
 NOT_GIVEN = "it asks for more than the sandbox allows ({wanted}), and {why}. Do without it, or tell the user."
 NEW_SESSION = "The extra permission needs a new {name} session, which does not have the earlier variables.\n"
 LOST = "The session that this block ran in has ended. Its variables are lost, and the earlier ones are back.\n"
-MAX_REQUESTS = 4  # of one block
+MAX_REQUESTS = 4  # per block
 COMMENT = re.compile(r"\s*(?:#|//|--)\s?(.*)")
 NEED = re.compile(r"needs?:\s*((?:host|read|write|env)\s+\S.*)", re.IGNORECASE)
 KIND = re.compile(r"(?:^|[,;]\s*(?:and\s+)?|\s+and\s+)(host|read|write|env)\s+(?=\S)", re.IGNORECASE)
@@ -47,7 +47,7 @@ NEIGHBOURS = ("localhost", "host.docker.internal", "gateway.docker.internal")
 
 @dataclass
 class SandboxRequest:
-    """What a block asks for. It runs when the user has given all of it, or not at all."""
+    """The access that a block asks for. The block runs when the user has granted all of it, or not at all."""
 
     wanted: tuple[Access, ...]
     refusal: str = ""  # why it cannot be given
@@ -58,19 +58,19 @@ class SandboxRequest:
 
     @property
     def lines(self) -> list[str]:
-        """What it would be given, one thing a line, for the question to the user."""
+        """Describe each access that would be granted, for the question to the user."""
         return [each.words for each in self.wanted]
 
     @property
     def is_open(self) -> bool:
-        """Whether the user has to be asked."""
+        """Check whether the user still has to be asked."""
         return bool(self.wanted) and self.granted is None
 
     def not_given(self, why: str) -> str:
         return NOT_GIVEN.format(wanted=self, why=why)
 
     def run(self, runtimes: RuntimePool, block: Block) -> Generator[Step]:
-        """Run the block with what was granted, and yield its chunks. Errors are part of the output."""
+        """Run the block with what was granted, and yield its chunks. Errors become part of the output."""
         try:
             narrow: Any = runtimes.context.containment
             wide = runtimes.context.containment = narrow.widen(*self.wanted)
@@ -79,10 +79,10 @@ class SandboxRequest:
                 yield from self._run_once(runtimes, block, narrow, moves=wide is not narrow)
                 return
             before = live_language(runtimes, block)
-            runtime = before.runtime  # it may be older than what the sandbox gives now
+            runtime = before.runtime  # it may have started before the grant
             if runtime is not None and runtime.launch.containment is not wide:
                 after, note = copied(before, runtimes)
-                end_session(before, heir=after)
+                end_runtime(before, heir=after)
                 runtimes.use(after)
                 yield from _said(note)
             yield from runtimes.run_now(block)
@@ -90,7 +90,7 @@ class SandboxRequest:
             yield notice(f"{error}\n")
 
     def _run_once(self, runtimes: RuntimePool, block: Block, narrow: Any, moves: bool) -> Generator[Step]:
-        """Run the block with more for this once: afterwards, the sandbox is as it was."""
+        """Run the block with the extra access, then restore the sandbox."""
         before: LiveLanguage | None = None
         last: list[Chunk] = []
         try:
@@ -112,10 +112,10 @@ class SandboxRequest:
             self._export(runtimes, given=False)
             note = bring_back(before, live_language(runtimes, block), runtimes) if before is not None else ""
         yield from _said(note)
-        yield from last  # that the block has ended
+        yield from last  # the chunk that ends the block
 
     def _export(self, runtimes: RuntimePool, given: bool) -> None:
-        """Sessions get variables before their next block."""
+        """Export the granted variables to the next block, or remove them again."""
         names = [each.value for each in self.wanted if each.kind == "env"]
         runtimes.context.exported.update({name: os.environ.get(name) if given else None for name in names})
 
@@ -124,17 +124,17 @@ class SandboxRequest:
 
 
 def requested(code: str, workspace: str) -> list[Access]:
-    """What the first comments of a block ask for, each once."""
-    found: list[Access] = []
+    """Parse the requests in the comments that a block begins with, without duplicates."""
+    requests: list[Access] = []
     for line in code.splitlines():
         comment = COMMENT.fullmatch(line)
         if comment is None and line.strip():
-            break  # from here on it is code
+            break  # the code begins here
         if comment is not None and (need := NEED.match(comment[1])):
-            _, *parts = KIND.split(need[1].strip())  # a kind, what of it, a kind, ...
+            _, *parts = KIND.split(need[1].strip())  # kind, value, kind, value, ...
             for kind, text in zip(parts[::2], parts[1::2], strict=True):
-                found += _named(kind.lower(), text.strip(), workspace)
-    return list(dict.fromkeys(found))[:MAX_REQUESTS]
+                requests += _named(kind.lower(), text.strip(), workspace)
+    return list(dict.fromkeys(requests))[:MAX_REQUESTS]
 
 
 def _named(kind: str, text: str, workspace: str) -> Iterator[Access]:
@@ -143,8 +143,8 @@ def _named(kind: str, text: str, workspace: str) -> Iterator[Access]:
         yield Access(kind, str(full(path)))
         return
     pattern = HOST if kind == "host" else VARIABLE
-    for word in re.split(r"[,\s]+(?:and\s+)?", text.strip("\"'`")):
-        match = pattern.fullmatch(word.strip("\"'`;"))
+    for name in re.split(r"[,\s]+(?:and\s+)?", text.strip("\"'`")):
+        match = pattern.fullmatch(name.strip("\"'`;"))
         if match is None:
             return  # prose, not a request
         yield Access(kind, match[1].lower() if kind == "host" else match[0])
@@ -168,14 +168,14 @@ def is_given(sandbox: Sandbox, places: SandboxPlaces, wanted: Access) -> bool:
 
 
 def obstacle(sandbox: Sandbox, places: SandboxPlaces, state: tuple[Path, ...], wanted: Access) -> str:
-    """Why this cannot be given to any sandbox; empty if the user can give it."""
+    """Say why no sandbox can be given this access; empty if the user can grant it."""
     if sandbox.fixed:
         return "in plan mode, code can only read"
     match wanted.kind:
         case "host":
             host, _ = _host_and_port(wanted.value)
             is_near = host in NEIGHBOURS or host.endswith((".local", ".localhost", ".internal"))
-            with suppress(ValueError):  # a name: where it leads, the proxy finds out
+            with suppress(ValueError):  # a name, whose address the proxy checks
                 is_near = is_near or not is_public(host)
             return f"{host} is this machine or in its network, which a sandbox can never reach" if is_near else ""
         case "env":
@@ -197,9 +197,7 @@ def _path_obstacle(sandbox: Sandbox, places: SandboxPlaces, state: tuple[Path, .
     if writes and (places.is_protected(path) or is_inside(path, ours) or is_trusted(*path.parts)):
         return "files that git, editors and Open Interpreter trust can't be written"
     if is_inside(path, places.writable):
-        return (
-            f"{path} is never available in a sandbox"  # it is masked in there, and code could put a link in its place
-        )
+        return f"{path} is never available in a sandbox"  # masked there, and code could put a link in its place
     if not os.path.exists(path) and not places.is_hidden(path):
         return f"{path} does not exist. Ask for an existing folder"
     return ""
@@ -210,17 +208,17 @@ def _host_and_port(value: str) -> tuple[str, int]:
     return host, int(port) if port.isdigit() else 443
 
 
-# -- moving a language's session between sandboxes ------------------------------------------------------------------
+# -- moving a runtime's state between sandboxes ----------------------------------------------------------------------
 
 
 def live_language(runtimes: RuntimePool, block: Block) -> LiveLanguage:
-    found = runtimes.runtime(block.language)
-    assert isinstance(found, LiveLanguage)  # others run in no sandbox
-    return found
+    language = runtimes.runtime(block.language)
+    assert isinstance(language, LiveLanguage)  # others run in no sandbox
+    return language
 
 
 def copied(language: LiveLanguage, runtimes: RuntimePool) -> tuple[LiveLanguage, str]:
-    """A session in the present sandbox with the same variables, and what the user should know about that."""
+    """Copy a runtime's variables to a new one in the present sandbox. Returns it with a note for the user."""
     try:
         after, restored = language.split(runtimes)
         return after, str(restored)
@@ -229,7 +227,7 @@ def copied(language: LiveLanguage, runtimes: RuntimePool) -> tuple[LiveLanguage,
 
 
 def bring_back(before: LiveLanguage, after: LiveLanguage, runtimes: RuntimePool) -> str:
-    """Move the variables back to the earlier sandbox; returns what the user should know about that."""
+    """Move the variables back to the earlier sandbox. Returns a note for the user."""
     from interpreter.runtimes.python import Python
 
     kept, note = before, ""
@@ -243,14 +241,14 @@ def bring_back(before: LiveLanguage, after: LiveLanguage, runtimes: RuntimePool)
         except NotRestorableError:
             note = LOST
     if kept is not before:
-        end_session(before, heir=kept)
-    end_session(after, heir=kept)
+        end_runtime(before, heir=kept)
+    end_runtime(after, heir=kept)
     runtimes.use(kept)
     return note
 
 
-def end_session(language: LiveLanguage, heir: LiveLanguage) -> None:
-    """End it; its background jobs continue."""
+def end_runtime(language: LiveLanguage, heir: LiveLanguage) -> None:
+    """End a runtime; the one that replaces it takes over its background jobs."""
     heir.jobs += language.jobs
     language.jobs = []
     language.terminate()
@@ -263,8 +261,8 @@ def _said(note: str) -> Iterator[Chunk]:
 
 # -- what was denied a block ---------------------------------------------------------------------------------------
 #
-# The proxy's verdicts and the error numbers of exceptions that ended the block are certain. Of programs in a shell
-# there is only what they print, and what the block names that is out of reach: there we say "probably".
+# The proxy's verdicts and the error numbers of exceptions that ended the block are certain. For programs in a shell
+# there is only what they print, and which unreachable things the block names: then we say "probably".
 
 MAY_BE_HIDDEN = (errno.ENOENT, errno.EACCES, errno.EPERM)
 UNREACHABLE = (errno.ENETUNREACH, errno.EHOSTUNREACH, errno.ENETDOWN)
@@ -273,17 +271,17 @@ OPERATORS = re.compile(r"[;&|<>()\n]")
 ADDRESS = re.compile(r"\b(?:https?|ftp|ssh|git)://(?:[^/@\s]*@)?([\w.-]+)")
 WRITING = re.compile(
     r"[>]\s*['\"]?$|\b(?:touch|rm|mv|cp|mkdir|tee|ln|chmod|chown|install|rmdir|sed -i|truncate)\b"
-)  # an arrow or a command that stands before the path
+)  # a redirection or a command before the path
 LOCAL = ("localhost", "127.0.0.1", "::1")
 BEFORE_WHY = re.compile(r"(?:['‘]|: )([^'’‘:]+)['’]?: [A-Z][a-z -]+\.?\s*$")
-# What programs print for the system's numbers, in a session whose language is English.
+# What programs print for these errors, with English as the system's language.
 READ_ONLY, MISSING, NO_FAMILY = map(os.strerror, (errno.EROFS, errno.ENOENT, errno.EAFNOSUPPORT))
 NO_WAY = (os.strerror(errno.ENETUNREACH), "name resolution", "Could not resolve host", "Name or service not known")
 
 
 @dataclass(frozen=True)
 class Denial:
-    """One thing that was stopped."""
+    """Something that the sandbox blocked."""
 
     what: str
     rule: str
@@ -292,25 +290,25 @@ class Denial:
 
     def __str__(self) -> str:
         begin = "Blocked by the sandbox" if self.certain else "Probably blocked by the sandbox"
-        told = f"{begin}: {self.what}. Rule: {self.rule}."
+        sentence = f"{begin}: {self.what}. Rule: {self.rule}."
         if self.remedy is None:
-            return told
-        how = f"start the next block with the comment `needs: {self.remedy}` (setting {self.remedy.setting})"
-        return f"{told} To ask the user for it, {how}."
+            return sentence
+        remedy = f"start the next block with the comment `needs: {self.remedy}` (setting {self.remedy.setting})"
+        return f"{sentence} To ask the user for it, {remedy}."
 
 
 @dataclass(frozen=True)
 class EndedBlock:
     """A block that has ended; `errors` are those that ended it: `number`, `path`, `kind`.
 
-    `said` is what a shell's block printed: programs there report errors only as text.
+    `output` is what a shell's block printed: programs there report errors only as text.
     """
 
     code: str
     exit_code: int | None = None
     errors: list[dict[str, Any]] = field(default_factory=list)
-    said: str = ""
-    cwd: str = ""  # where it has ended
+    output: str = ""
+    cwd: str = ""  # the working directory at its end
 
     def full(self, path: str, sandbox: Sandbox) -> str:
         return os.path.normpath(os.path.join(self.cwd or sandbox.workspace, os.path.expanduser(path)))
@@ -325,17 +323,17 @@ DIRECT = Denial(
 def blocked(
     sandbox: Sandbox, places: SandboxPlaces, block: EndedBlock, verdicts: Iterable[ProxyVerdict]
 ) -> list[Denial]:
-    """What was stopped, each once, the certain first."""
+    """List what was blocked, without duplicates, the certain ones first."""
     verdicts = list(verdicts)
-    found = []
+    denials = []
     for each in (verdict for verdict in verdicts if not verdict.allowed):
         by_address = Denial(f"connecting to {each.host}:{each.port}", each.why.rstrip("."))
-        found.append(by_address if each.listed else to_host(each.host, each.port))
-    found += [*by_error(sandbox, places, block), *by_words(sandbox, places, block)]
-    if not found and not block.errors and block.exit_code:
+        denials.append(by_address if each.listed else to_host(each.host, each.port))
+    denials += [*by_error(sandbox, places, block), *by_message(sandbox, places, block)]
+    if not denials and not block.errors and block.exit_code:
         reached = {verdict.host for verdict in verdicts} | {*sandbox.hosts, *LOCAL}
-        found += by_name(sandbox, places, block, reached)
-    askable = [replace(each, remedy=None) if sandbox.fixed else each for each in found]
+        denials += by_name(sandbox, places, block, reached)
+    askable = [replace(each, remedy=None) if sandbox.fixed else each for each in denials]
     return list(dict.fromkeys(askable))[:MAX_REPORTED]
 
 
@@ -359,7 +357,7 @@ def by_error(sandbox: Sandbox, places: SandboxPlaces, block: EndedBlock) -> Iter
 
 
 def hidden(path: str) -> Denial:
-    """Never certain: to say whether it exists would reveal what is hidden."""
+    """Make a denial that is never certain: confirming that the path exists would reveal what is hidden."""
     return Denial(
         f"reading {path}", "home folders, keys and our own state are hidden", Access("read", path), certain=False
     )
@@ -376,18 +374,18 @@ def read_only(sandbox: Sandbox, places: SandboxPlaces, path: str, certain: bool 
 
 
 def there(path: str) -> str:
-    """What can be mounted: the path, or the folder in which it would be new."""
+    """Return what can be mounted: the path, or the nearest existing folder above it."""
     while not os.path.lexists(path) and os.path.dirname(path) != path:
         path = os.path.dirname(path)
     return path
 
 
-def by_words(sandbox: Sandbox, places: SandboxPlaces, block: EndedBlock) -> Iterator[Denial]:
-    """Programs of a shell say in the system's words why they failed, whether or not the block goes on.
+def by_message(sandbox: Sandbox, places: SandboxPlaces, block: EndedBlock) -> Iterator[Denial]:
+    """Yield denials that a shell's programs report in the system's error messages, even if the block continues.
 
-    Never certain: anybody can print such words.
+    They are never certain, because any program can print such messages.
     """
-    for line in filter(says_why, block.said.splitlines()):
+    for line in filter(says_why, block.output.splitlines()):
         path = next((path for path in reversed(named_paths(line)) if path[:1] in "/~"), "").strip("'\"`:,;‘’“”")
         near = BEFORE_WHY.search(line)
         path = block.full(path or (near[1] if near else ""), sandbox) if path or near else ""
@@ -395,29 +393,29 @@ def by_words(sandbox: Sandbox, places: SandboxPlaces, block: EndedBlock) -> Iter
             yield read_only(sandbox, places, path, certain=False)
         elif tells(line, MISSING) and path and places.is_hidden(path):
             yield hidden(path)
-        elif any(words in line for words in NO_WAY):
+        elif any(message in line for message in NO_WAY):
             yield replace(DIRECT, certain=False)
         elif NO_FAMILY in line and not sandbox.unix_sockets:
             yield replace(UNIX_SOCKET, certain=False)
 
 
 def tells(line: str, why: str) -> bool:
-    """Whether a program reports its error as `touch: /etc/x: WHY`, or in Python's form with the number."""
+    """Check whether a program reports its error as `touch: /etc/x: WHY`, or in Python's form with the number."""
     return line.rstrip(" .)\r").endswith(f": {why}") or f"] {why}: " in line
 
 
-def says_why(said: str) -> bool:
-    return any(words in said for words in (READ_ONLY, MISSING, NO_FAMILY, *NO_WAY))
+def says_why(output: str) -> bool:
+    return any(message in output for message in (READ_ONLY, MISSING, NO_FAMILY, *NO_WAY))
 
 
 def is_kept(sandbox: Sandbox, places: SandboxPlaces, path: str) -> bool:
-    """Whether it cannot be written; the sandbox has folders for temporary files and devices of its own."""
+    """Check whether a path is read-only in the sandbox, which has its own temporary and device folders."""
     is_own = is_inside(path, APART) and not is_inside(path, [Path(sandbox.workspace)])
     return not is_own and not places.is_writable(path)
 
 
 def by_name(sandbox: Sandbox, places: SandboxPlaces, block: EndedBlock, reached: set[str]) -> Iterator[Denial]:
-    """A command failed: what does the block name that is out of reach?"""
+    """Yield what a failed block names and the sandbox doesn't let it reach."""
     code = block.code
     for host in ADDRESS.findall(code):
         if host not in reached:
@@ -433,10 +431,10 @@ def by_name(sandbox: Sandbox, places: SandboxPlaces, block: EndedBlock, reached:
 
 
 def named_paths(code: str) -> list[str]:
-    """Words that look like paths, `/etc/hosts` or `~/notes` or `.git/config`."""
+    """List the arguments that look like paths: `/etc/hosts`, `~/notes`, `.git/config`."""
     try:
-        words = shlex.split(OPERATORS.sub(" ", code), comments=True)
+        arguments = shlex.split(OPERATORS.sub(" ", code), comments=True)
     except ValueError:
-        words = OPERATORS.sub(" ", code).split()
-    values = [word.rpartition("=")[2] for word in words]
-    return [word for word in values if word.startswith(("/", "~/", "../", ".git")) and "*" not in word]
+        arguments = OPERATORS.sub(" ", code).split()
+    values = [argument.rpartition("=")[2] for argument in arguments]
+    return [path for path in values if path.startswith(("/", "~/", "../", ".git")) and "*" not in path]

@@ -1,4 +1,4 @@
-"""What a session may reach, as data: the kind of sandbox, its workspace, hosts, variables, paths and limits."""
+"""What sandboxed code may reach, as data: the kind of sandbox, its workspace, hosts, variables, paths and limits."""
 
 from __future__ import annotations
 
@@ -17,30 +17,30 @@ CONTAINER = "container:"
 WRITABLE = ":rw"
 MEGABYTE = 1024 * 1024
 ENTER = Path(__file__).with_name("enter.py")
-PORT = 41080  # of the proxy, in the sandbox's own network
+PORT = 41080  # of the proxy, inside the sandbox's network
 
 
 @dataclass(frozen=True)
 class ResourceLimits:
-    """Resource limits of a sandboxed session; None: no limit."""
+    """Resource limits of a sandboxed runtime; None means no limit."""
 
-    memory: int | None = 8192  # megabytes: of each process, and of all together where there are control groups
-    cpu: int | None = 3600  # seconds of each process
-    processes: int | None = 1024  # and threads
+    memory: int | None = 8192  # megabytes, per process, and in total if there are control groups
+    cpu: int | None = 3600  # seconds per process
+    processes: int | None = 1024  # including threads
     file_size: int | None = 4096  # megabytes
 
     def as_argument(self) -> str:
-        """For enter.py, which sets them before anything else runs."""
+        """Format the limits for enter.py, which sets them before anything else runs."""
         memory = None if self.memory is None else self.memory * MEGABYTE
         size = None if self.file_size is None else self.file_size * MEGABYTE
-        # Memory is counted where it can be written: programs like node reserve far more addresses than they use.
+        # Only memory that can be written counts: programs like node reserve far more addresses than they use.
         values = {"DATA": memory, "CPU": self.cpu, "NPROC": self.processes, "FSIZE": size, "CORE": 0}
         return ",".join(f"{name}={value}" for name, value in values.items() if value is not None)
 
 
 @dataclass(frozen=True)
 class Access:
-    """One thing that a sandbox can give: a path to read or to write to, a host, or a variable."""
+    """Something that a sandbox can grant: a path to read or to write to, a host, or a variable."""
 
     kind: str  # read, write, host or env
     value: str
@@ -59,13 +59,13 @@ class Access:
 
     @property
     def at_once(self) -> bool:
-        """Whether a live session can have it: nothing can be mounted into one."""
+        """Check whether a live runtime can get it at once: nothing can be mounted into one."""
         return self.kind in ("host", "env")
 
 
 @dataclass(frozen=True)
 class Sandbox:
-    """What code inside can do. Whether a block may run at all is up to the policy."""
+    """What code inside can reach and use. Whether a block may run at all is up to the policy."""
 
     kind: str = "off"
     workspace: str = field(default_factory=os.getcwd)
@@ -82,12 +82,12 @@ class Sandbox:
                 f"sandbox takes 'off', 'read-only', 'workspace' or 'container:IMAGE', not {self.kind!r}."
             )
         object.__setattr__(self, "workspace", os.path.realpath(self.workspace))
-        for name in ("hosts", "env", "paths"):  # in whatever order they were asked for, it is the same sandbox
+        for name in ("hosts", "env", "paths"):  # sorted, so that sandboxes compare equal
             object.__setattr__(self, name, tuple(sorted(set(getattr(self, name)))))
 
     @property
     def image(self) -> str:
-        """The container image, or nothing."""
+        """Return the container image; empty if the sandbox is not a container."""
         return self.kind.removeprefix(CONTAINER) if self.kind.startswith(CONTAINER) else ""
 
     @property
@@ -96,12 +96,12 @@ class Sandbox:
 
     @property
     def readable(self) -> tuple[Path, ...]:
-        """The paths that were asked for, to read."""
+        """Return the paths that the settings allow reading."""
         return tuple(full(path) for path in self.paths if not path.endswith(WRITABLE))
 
     @property
     def writable(self) -> tuple[Path, ...]:
-        """The paths that were asked for, to write."""
+        """Return the paths that the settings allow writing to."""
         return tuple(full(path.removesuffix(WRITABLE)) for path in self.paths if path.endswith(WRITABLE))
 
     def with_access(self, granted: Iterable[Access]) -> Sandbox:
@@ -112,7 +112,7 @@ class Sandbox:
         return replace(self, hosts=hosts, env=env, paths=paths)
 
     def is_within(self, other: Sandbox) -> bool:
-        """Whether nothing can be reached or used in here that could not be in the other one."""
+        """Check that nothing can be reached or used in this sandbox that the other one doesn't allow."""
         limits = zip(astuple(self.limits), astuple(other.limits), strict=True)
         return (
             (self.kind == other.kind or (self.kind, other.kind) == ("read-only", "workspace"))
@@ -127,14 +127,14 @@ class Sandbox:
 
     @classmethod
     def from_data(cls, data: dict[str, Any]) -> Sandbox:
-        """From its fields as JSON has them."""
+        """Rebuild a sandbox from its fields as read from JSON."""
         return cls(**{**data, "limits": ResourceLimits(**data["limits"])})
 
     @classmethod
     def from_settings(cls, settings: Any, **changed: Any) -> Sandbox:
-        """The sandbox of these settings, apart from what is `changed`."""
+        """Build the sandbox of these settings, apart from what is `changed`."""
         limits = {name: getattr(settings, f"sandbox_{name}") for name in ("memory", "cpu", "processes", "file_size")}
-        said = {
+        fields = {
             "kind": settings.sandbox,
             "workspace": settings.workspace,
             "hosts": tuple(settings.sandbox_hosts),
@@ -143,11 +143,11 @@ class Sandbox:
             "limits": ResourceLimits(**limits),
             "unix_sockets": settings.sandbox_unix_sockets,
         }
-        return cls(**{**said, **changed})
+        return cls(**{**fields, **changed})
 
     @classmethod
     def for_plan_mode(cls, settings: Any) -> Sandbox:
-        """The same, but nothing can be changed in it and no host reached."""
+        """Build the same sandbox, but read-only and without hosts."""
         paths = tuple(path for path in settings.sandbox_paths if not path.endswith(WRITABLE))
         return cls.from_settings(settings, kind="read-only", hosts=(), paths=paths, fixed=True)
 
@@ -159,7 +159,7 @@ def full(path: str | Path) -> Path:
 
 # -- variables -----------------------------------------------------------------------------------------------------
 
-# They name agents, buses, displays and proxies that are out of reach in there.
+# Variables that name agents, buses, displays and proxies, which code inside can't reach.
 LEADING_OUT = re.compile(
     r"(?i)^(?:ssh_.*|gpg_agent_info|dbus_.*|display|wayland_display|xauthority|xdg_runtime_dir|docker_host|kubeconfig"
     r"|(?:https?|ftp|all|no)_proxy|wsl_interop|vscode_.*|npm_config_.*auth.*)$"
@@ -171,7 +171,7 @@ SUSPICIOUS = re.compile(
 
 
 def let_through(env: Mapping[str, str], listed: Iterable[str]) -> dict[str, str]:
-    """The variables of `env` that sandboxed code gets: harmless ones, and all that are listed."""
+    """Select the variables of `env` that sandboxed code gets: harmless ones, and all that are listed."""
     wanted = set(listed)
     return {name: value for name, value in env.items() if name in wanted or is_harmless(name, value)}
 
@@ -182,7 +182,7 @@ def is_harmless(name: str, value: str) -> bool:
     return not replace_secrets(value, {})[1]
 
 
-# They choose which code a process loads when it starts.
+# Variables that decide which code a process loads when it starts.
 CHOOSING = re.compile(
     r"LD_.*|DYLD_.*|GLIBC_TUNABLES|GCONV_PATH|LOCPATH|PYTHON(?:PATH|HOME|USERBASE|PYCACHEPREFIX|PLATLIBDIR)"
 )
@@ -190,19 +190,19 @@ LATER = "SANDBOX_LATER_"  # as in supervisor.py and enter.py
 
 
 def for_first_process(env: Mapping[str, str]) -> dict[str, str]:
-    """The environment for a process that sets up the sandbox from inside, and must load nothing that code has written.
+    """Build the environment for a process that sets up the sandbox from inside and must load nothing that code wrote.
 
-    What code may have chosen goes along under other names, for the processes that this one starts.
+    Variables that code may have set are passed under other names, for the processes that this one starts.
     """
     own = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONUSERBASE")}
     later = {name for name, value in env.items() if CHOOSING.fullmatch(name) and own.get(name) != value}
     kept = {LATER + name if name in later else name: value for name, value in env.items()}
     kept |= {name: own[name] for name in later & own.keys()}
-    return kept | {"PYTHONUSERBASE": os.devnull}  # packages of the user: in the home folder, which code can write to
+    return kept | {"PYTHONUSERBASE": os.devnull}  # user packages are in the home folder, which code can write to
 
 
 def through_proxy(port: int) -> dict[str, str]:
-    """What makes programs ask our proxy, and talk to servers inside the sandbox without it."""
+    """Return variables that make programs use our proxy, except for servers inside the sandbox."""
     address, near = f"http://127.0.0.1:{port}", "localhost,127.0.0.1,::1"
     names = dict.fromkeys(("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"), address)
     return {**names, "no_proxy": near, "NO_PROXY": near, "NODE_USE_ENV_PROXY": "1"}

@@ -40,7 +40,7 @@ def profile(
     port: int | None,
     repositories: Iterable[Path] = (),
 ) -> str:
-    """The rules; the last one that fits a path counts. `repositories` are those that `.git` files name.
+    """Write the rules; the last one that matches a path counts. `repositories` are those that `.git` files name.
 
     `folders` are those of the sandbox itself, and whether code can write to them.
     """
@@ -48,7 +48,7 @@ def profile(
     lines += [f"(deny file-read* file-write* (subpath {quoted(path)}))" for path in places.hidden]
     lines += [f"(allow file-read* (subpath {quoted(path)}))" for path in places.readable]
     lines += [f"(allow file-read* file-write* (subpath {quoted(path)}))" for path in places.writable]
-    # In either case: file systems of macOS do not tell `.Git` from `.git`.
+    # Match either case: file systems on macOS treat `.Git` as `.git`.
     trusted = "|".join(
         re.sub("[a-z]", lambda match: f"[{match[0]}{match[0].upper()}]", re.escape(name)) for name in TRUSTED
     )
@@ -57,7 +57,7 @@ def profile(
         lines.append(f"(deny file-write* (regex {escaped(pattern)}))")
     lines += [f"(deny file-write* (subpath {quoted(path)}))" for path in (*places.protected, *repositories)]
     above = {folder for path in places.protected for folder in path.parents if is_inside(folder, places.writable)}
-    lines += [f"(deny file-write-unlink (literal {quoted(folder)}))" for folder in sorted(above)]  # nor renamed
+    lines += [f"(deny file-write-unlink (literal {quoted(folder)}))" for folder in sorted(above)]  # stops renames
     lines += [f"(deny file-read* file-write* (subpath {quoted(path)}))" for path in places.masked]
     for path, can_write in folders.items():
         lines.append(f"(allow file-read*{' file-write*' if can_write else ''} (subpath {quoted(path)}))")
@@ -76,7 +76,7 @@ def wrapped(
     start: Start,
     folder: Path | None,
 ) -> Start:
-    """The start behind a profile; the proxy listens on this machine, since there are no networks apart.
+    """Wrap a start in a profile. The proxy listens on this machine, since macOS has no separate networks.
 
     `own` are its folders: the first has its home and temporary files.
     """

@@ -1,4 +1,4 @@
-"""The files of the workspace: what a block did to them, shown, undone, and merged from a copy."""
+"""The files of the workspace: what a block changed, and how to show it, undo it, and merge it from a copy."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _MODULES = {
 
 
 def __getattr__(name: str) -> Any:
-    # Loaded on first use: analysing the text of a block needs no file record.
+    # Imported on first use, because analysing the text of a block needs no file record.
     for module, names in _MODULES.items():
         if name in names:
             return getattr(import_module(f"interpreter.workspace.{module}"), name)

@@ -1,8 +1,8 @@
-"""What changed in a file of rows and columns, in the words of data: rows, columns, types and cells instead of lines.
+"""Diffs of tables: rows, columns, types and cells instead of lines.
 
-CSV, TSV and JSON lines are read here, with the standard library. Code may have written them to do harm, so that size,
-cells and time are bounded. Whatever is not a regular table within the bounds has no such description. Excel and Parquet
-are read by libraries, and so in a process where the session is: it sends the cells as text, and they are compared here.
+CSV, TSV and JSON lines are read here, with the standard library. Code may have written them to do harm, so size, cells
+and time are bounded. A file that is not a regular table within the bounds gets no such diff. Excel and Parquet need
+libraries, so a process in the session reads them: it sends the cells as text, and they are compared here.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from interpreter.console_text import counted
 _MAX_LINES = 500_000
 _MAX_COLUMNS = 1000
 _MAX_CELLS = 2_000_000
-_MAX_KEYS = 8  # columns that are tried
+_MAX_KEYS = 8  # columns tried as the key
 _EXAMPLES = 3
 _MAX_VALUE_LENGTH = 40  # characters of a cell in an example
 _MAX_NAMES = 8
@@ -40,14 +40,14 @@ Row = tuple[str, ...]
 
 
 class _NotATable(Exception):
-    """The content is no regular table, or too large."""
+    """The content is not a regular table, or too large."""
 
 
 @dataclass
 class _Data:
     columns: list[str]
     rows: list[Row]
-    types: dict[str, str] = field(default_factory=dict)  # by column, where the file says them
+    types: dict[str, str] = field(default_factory=dict)  # by column, for files that declare them
 
     def type_of(self, name: str) -> str:
         return self.types[name] if self.types else _type_of(self.column(name))
@@ -75,12 +75,12 @@ class DataDiff(NamedTuple):
 
     @property
     def note(self) -> str:
-        """The same in a few words."""
+        """Summarise the change in one line."""
         return ", ".join(filter(None, (self.size, self.cells)))
 
 
 def data_diff(path: str, before: bytes | None, after: bytes | None, seconds: float) -> DataDiff | None:
-    """What changed in a file; None if it is no table. A file that is new or gone has a size only."""
+    """Compare two versions of a table. None if the file is no table; if it is new or deleted, there is only a size."""
     end = time.monotonic() + seconds
     try:
         old, new = (None if content is None else _read(path, content, end) for content in (before, after))
@@ -93,7 +93,7 @@ def data_diff(path: str, before: bytes | None, after: bytes | None, seconds: flo
 
 
 def workbook_diff(before: Any, after: Any, seconds: float) -> DataDiff | None:
-    """What changed in the tables of a file as `read_tables` has them, by their names; None if they are not regular."""
+    """Compare the tables of a file, as `read_tables` returns them, by name. None if they are not regular."""
     end = time.monotonic() + seconds
     try:
         old, new = (None if tables is None else _workbook(tables) for tables in (before, after))
@@ -104,8 +104,8 @@ def workbook_diff(before: Any, after: Any, seconds: float) -> DataDiff | None:
             return next(_compare(old[name], new[name], end) for name in old)
         names = {"sheets added": new.keys() - old.keys(), "sheets removed": old.keys() - new.keys()}
         lines = [f"{what}: {_listed(sorted(those))}" for what, those in names.items() if those]
-        found = {name: _compare(old[name], new[name], end) for name in new if name in old}
-        changed = {name: each for name, each in found.items() if each.columns or each.cells != _NOTHING}
+        diffs = {name: _compare(old[name], new[name], end) for name in new if name in old}
+        changed = {name: each for name, each in diffs.items() if each.columns or each.cells != _NOTHING}
         lines += [
             f"{_short(name)}: {line}" for name, each in islice(changed.items(), _MAX_NAMES) for line in each.lines
         ]
@@ -115,15 +115,15 @@ def workbook_diff(before: Any, after: Any, seconds: float) -> DataDiff | None:
 
 
 def _workbook(tables: Any) -> dict[str, _Data]:
-    """What the process has sent, which may be anything."""
-    found: dict[str, _Data] = {}
+    """Check and convert the tables that the process sent, which may be anything. Raises _NotATable, for example."""
+    sheets: dict[str, _Data] = {}
     for title, columns in tables.items():
         names = [str(name) for name, _, _ in columns]
         rows = list(zip(*(map(str, cells) for _, _, cells in columns), strict=True))
         if len(set(names)) < len(names) or len(names) > _MAX_COLUMNS:
             raise _NotATable
-        found[str(title)] = _Data(names, rows, {str(name): str(kind) for name, kind, _ in columns})
-    return found
+        sheets[str(title)] = _Data(names, rows, {str(name): str(kind) for name, kind, _ in columns})
+    return sheets
 
 
 # -- reading -----------------------------------------------------------------------------------------------------
@@ -150,12 +150,12 @@ def _read(path: str, content: bytes, end: float) -> _Data:
 
 
 def _csv_rows(text: str) -> Iterator[Row]:
-    """The names of the columns, then the rows."""
+    """Yield the column names, then the rows."""
     delimiter = max(",;\t|", key=text.partition("\n")[0].count)
     rows = (tuple(row) for row in csv.reader(StringIO(text, newline=""), delimiter=delimiter) if row)
     header = next(rows, ())
     is_data = len(set(header)) < len(header) or any(not name or _type_of([name]) != "text" for name in header)
-    if is_data and header[:1] != ("",):  # pandas writes an index without a name
+    if is_data and header[:1] != ("",):  # pandas leaves the name of the index empty
         yield tuple(f"column {number}" for number in range(1, len(header) + 1))
     yield header
     yield from rows
@@ -179,10 +179,10 @@ def _check(end: float, width: int = 0, cells: int = 0, longer: int = 0) -> None:
 
 
 def _type_of(values: list[str]) -> str:
-    """The type of a column, judging by the text of its cells; empty if there are none."""
+    """Infer the type of a column from the text of its cells; empty if all cells are empty."""
     filled = {value for value in values if value not in ("", "null")}
-    found = (name for name, pattern in _TYPES if all(map(pattern.fullmatch, filled)))
-    return next(found, "text") if filled else ""
+    matching = (name for name, pattern in _TYPES if all(map(pattern.fullmatch, filled)))
+    return next(matching, "text") if filled else ""
 
 
 # -- comparing ---------------------------------------------------------------------------------------------------
@@ -190,7 +190,7 @@ def _type_of(values: list[str]) -> str:
 
 @dataclass
 class _Matched:
-    """Which rows of two tables belong together, by a key or by their places."""
+    """The rows of two tables that belong together, by a key or by position, and how their cells differ."""
 
     pairs: list[tuple[int, int]]
     cells: int = 0
@@ -216,17 +216,17 @@ def _compare(old: _Data, new: _Data, end: float) -> DataDiff:
     gone, come = (Counter(one) - Counter(other) for one, other in (sides, sides[::-1]))
     if not gone and not come:
         return DataDiff(size, columns, _NOTHING if sides[0] == sides[1] else "the same rows in another order")
-    ways = [_match(shared, sides, pairs, key, end) for key, pairs in _alignments(shared, sides)]
-    if not ways:
+    matches = [_match(shared, sides, pairs, key, end) for key, pairs in _alignments(shared, sides)]
+    if not matches:
         return DataDiff(size, columns, f"{counted(come.total(), 'row')} added, {counted(gone.total(), 'row')} removed")
-    best = min(ways, key=lambda way: way.cells + (len(old.rows) + len(new.rows) - 2 * len(way.pairs)) * len(shared))
+    best = min(matches, key=lambda one: one.cells + (len(old.rows) + len(new.rows) - 2 * len(one.pairs)) * len(shared))
     rows = [(len(new.rows) - len(best.pairs), "added"), (len(old.rows) - len(best.pairs), "removed")]
     parts = [f"{counted(count, 'row')} {what}" for count, what in rows if count]
     return DataDiff(size, columns, ", ".join([*parts, f"{counted(best.cells, 'cell')} changed"]), best.examples)
 
 
 def _alignments(columns: list[str], sides: list[list[Row]]) -> Iterator[tuple[str | None, list[tuple[int, int]]]]:
-    """Ways to tell which row was which: by the first column whose values are unique, or by place."""
+    """Yield possible pairings of rows: by the first column whose values are unique, and by position."""
     for at, name in enumerate(columns[:_MAX_KEYS]):
         old, new = ({row[at]: number for number, row in enumerate(side)} for side in sides)
         if len(old) == len(sides[0]) and len(new) == len(sides[1]):
@@ -251,13 +251,13 @@ def _match(
         where = f"row {after + 1}" if key is None else f"{_short(key)} {_short(new[columns.index(key)])}"
         changed = [at for at in range(len(columns)) if not _same(old[at], new[at])]
         matched.cells += len(changed)
-        found = (f"{where}, {_short(columns[at])}: {_short(old[at])} -> {_short(new[at])}" for at in changed)
-        matched.examples += tuple(islice(found, _EXAMPLES - len(matched.examples)))
+        examples = (f"{where}, {_short(columns[at])}: {_short(old[at])} -> {_short(new[at])}" for at in changed)
+        matched.examples += tuple(islice(examples, _EXAMPLES - len(matched.examples)))
     return matched
 
 
 def _same(old: str, new: str) -> bool:
-    """Whether two cells have the same value: 2 and 2.0 do, 007 and 7 do not."""
+    """Compare two cells by value: 2 equals 2.0, but 007 does not equal 7."""
     if old == new or max(len(old), len(new)) > _MAX_VALUE_LENGTH:
         return old == new
     number = _TYPES[1][1]

@@ -24,19 +24,19 @@ Parse = Callable[[str, Sequence[bytes | None], float], Any]
 _READ_TIMEOUT = 20.0  # seconds for a workbook
 _MAX_DATA_BYTES = 8 * 1024 * 1024
 _COMPARE_TIMEOUT = 3.0  # seconds for one table
-_MAX_DESCRIBED = 3  # tables that the note after a block describes, without a noticeable wait
+_MAX_DESCRIBED = 3  # tables described after a block, few enough that no one waits
 _MAX_DESCRIBED_BYTES = 512 * 1024
-_DESCRIBE_TIMEOUTS = (0.25, 4.0)  # seconds for each: to compare it, and to read one that needs a library
+_DESCRIBE_TIMEOUTS = (0.25, 4.0)  # seconds per table: to compare it, and to read it with a library
 
 
 class Change(NamedTuple):
-    """One thing that a block did to a path."""
+    """A change that a block made to a path."""
 
     what: What
     path: str
     before: Item | None
     after: Item | None
-    source: str | None = None  # where it was before, if it was renamed
+    source: str | None = None  # the earlier path, if it was renamed
 
     @property
     def fields(self) -> dict[str, Any]:
@@ -51,14 +51,14 @@ class Change(NamedTuple):
 
 @dataclass(frozen=True)
 class Changes:
-    """All that a block did to the workspace."""
+    """All changes that a block made to the workspace."""
 
     block: str
     pairs: dict[str, Pair] = field(default_factory=dict)
-    not_covered: tuple[NotCovered, ...] = ()  # what it changed and what cannot be restored
-    off: str | None = None  # why nothing is known, if that is so
-    # What something else had made of its files when they were overwritten on request; by `undo` or `redo`, whichever
-    # brings that back.
+    not_covered: tuple[NotCovered, ...] = ()  # what it changed that can't be restored
+    off: str | None = None  # why the changes are unknown, if they are
+    # What other programs had made of its files when an undo or redo overwrote them on request: by direction, for the
+    # opposite one to bring back.
     overwritten: dict[str, dict[str, Item | None]] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
@@ -66,7 +66,7 @@ class Changes:
 
     @property
     def listed(self) -> list[Change]:
-        """The changes by path; a file that was renamed is one of them."""
+        """List the changes by path; a renamed file is one change."""
         renamed = rename_sources(self.pairs)
         listed = []
         for path in sorted(self.pairs.keys() - set(renamed.values())):
@@ -87,34 +87,34 @@ class Changes:
 
     @property
     def fields(self) -> dict[str, Any]:
-        """As the journal has it, under the event `files`."""
+        """Format the changes for the journal's event `files`."""
         changed = [change.fields for change in self.listed]
         not_covered = [list(each) for each in self.not_covered]
         return {"block": self.block, "changed": changed, "not_covered": not_covered, "off": self.off}
 
     def fields_with_data(self, read: Read, parse: Parse | None = None) -> dict[str, Any]:
-        """As `fields`, with a few words about the tables among the files."""
+        """Return `fields`, with summaries of the tables among the files."""
         fields, described = self.fields, 0
         for change, each in zip(self.listed, fields["changed"], strict=True):
             if described < _MAX_DESCRIBED and (is_data_file(change.path) or _workbook_kind(change.path)):
                 described += 1
-                found = _data_diff(change, read, parse, _MAX_DESCRIBED_BYTES, _DESCRIBE_TIMEOUTS)
-                if found is not None and not isinstance(found, str):
-                    each["data"] = found.note
+                data = _data_diff(change, read, parse, _MAX_DESCRIBED_BYTES, _DESCRIBE_TIMEOUTS)
+                if data is not None and not isinstance(data, str):
+                    each["data"] = data.note
         return fields
 
     def diffs(self, read: Read, data: bool = False, parse: Parse | None = None) -> dict[str, str]:
-        """The changes as unified diffs, by path; with `data`, those of tables are about rows, columns and cells.
+        """Return unified diffs by path; with `data`, diffs of tables are about rows, columns and cells.
 
-        Those of Excel and Parquet files always are, if something can parse them.
+        Excel and Parquet files always get such a diff, if something can parse them.
         """
         diffs = {}
         for each in self.listed:
             has_no_lines = parse is not None and _workbook_kind(each.path)
-            found = _data_diff(each, read, parse) if data or has_no_lines else None
-            if found is not None:
+            data_diff = _data_diff(each, read, parse) if data or has_no_lines else None
+            if data_diff is not None:
                 name = visible_line(os.fsencode(each.path).decode("utf-8", "replace"))
-                lines = [f"{each.what}; no cell diff: {found}"] if isinstance(found, str) else found.lines
+                lines = [f"{each.what}; no cell diff: {data_diff}"] if isinstance(data_diff, str) else data_diff.lines
                 diffs[each.path] = "\n  ".join([f"{name}: {lines[0]}", *lines[1:]]) + "\n"
             elif text := diff(each.path, each.before, each.after, read, each.source):
                 diffs[each.path] = text
@@ -122,12 +122,12 @@ class Changes:
 
 
 def is_data_file(path: str) -> bool:
-    """Whether a diff can be about rows, columns and cells, judging by the name."""
+    """Check by the name whether a diff can be about rows, columns and cells."""
     return path.lower().endswith((".csv", ".tsv", ".jsonl", ".ndjson"))
 
 
 def _workbook_kind(path: str) -> str | None:
-    """Which kind of file it is, if a library has to read its cells."""
+    """Return the kind of a file whose cells only a library can read; None for other files."""
     return {".xlsx": "xlsx", ".xlsm": "xlsx", ".parquet": "parquet"}.get(os.path.splitext(path.lower())[1])
 
 
@@ -138,7 +138,7 @@ def _data_diff(
     largest: int = _MAX_DATA_BYTES,
     seconds: tuple[float, float] = (_COMPARE_TIMEOUT, _READ_TIMEOUT),
 ) -> DataDiff | str | None:
-    """How a table changed, or why that is not known; None if the file is none, or too large to be read as text."""
+    """Compare a table, or say why that is not possible. None if it is no table, or too large to be read as text."""
     items = [item for item in (change.before, change.after) if item is not None]
     kind = _workbook_kind(change.path) if parse is not None else None
     if not (kind or is_data_file(change.path)) or any(item.kind != "file" for item in items):
@@ -160,7 +160,7 @@ def _data_diff(
 
 
 def diff(path: str, old: Item | None, new: Item | None, read: Read, source: str | None = None) -> str:
-    """What changed at a path, in the form that `patch` and people read."""
+    """Write the change of a path in the form that `patch` and people read."""
     name = os.fsencode(path).decode("utf-8", "replace")
     before = os.fsencode(source).decode("utf-8", "replace") if source else name
     heads = (f"a/{before}" if old else "/dev/null", f"b/{name}" if new else "/dev/null")
@@ -183,7 +183,7 @@ def diff(path: str, old: Item | None, new: Item | None, read: Read, source: str 
 
 
 def blame(path: str, line: int | None, blocks: Sequence[Changes], now: bytes | None, read: Read) -> str | None:
-    """The block that made a file, or one of its lines, what it is; None if it was no block."""
+    """Find the block that last wrote a file, or one of its lines; None if no block did."""
     text = now.splitlines() if now is not None else None
     for changes in reversed(blocks):
         if path not in changes.pairs:
@@ -194,7 +194,7 @@ def blame(path: str, line: int | None, blocks: Sequence[Changes], now: bytes | N
         after = _byte_lines(changes.pairs[path][1], read)
         line = _line_before(text, after, line)
         if line is None:
-            return None  # something else, after the block
+            return None  # another program wrote it after the block
         before = _byte_lines(changes.pairs[source][0], read)
         earlier = _line_before(after, before, line)
         if earlier is None:
@@ -204,26 +204,26 @@ def blame(path: str, line: int | None, blocks: Sequence[Changes], now: bytes | N
 
 
 def rename_sources(pairs: dict[str, Pair]) -> dict[str, str]:
-    """Where new files were before: known by their inodes, or by their contents if these are unique."""
+    """Map new files to the paths they had before, by inode, or by content if that is unique."""
     gone = {path: old for path, (old, new) in pairs.items() if new is None and old is not None and old.kind == "file"}
     come = {path: new for path, (old, new) in pairs.items() if old is None and new is not None and new.kind == "file"}
     inodes = {(item.inode, item.size): path for path, item in gone.items()}
     contents: dict[str | None, str] = {item.content: path for path, item in gone.items() if item.content and item.size}
-    found: dict[str, str] = {}
+    sources: dict[str, str] = {}
     for path, item in come.items():
         source = inodes.get((item.inode, item.size))
         if source is not None and gone[source].content == item.content:
-            found[path] = source
+            sources[path] = source
             contents.pop(item.content, None)
-    for path in come.keys() - found.keys():
+    for path in come.keys() - sources.keys():
         source = contents.pop(come[path].content, None)
         if source is not None:
-            found[path] = source
-    return found
+            sources[path] = source
+    return sources
 
 
 def _line_before(later: list[bytes] | None, earlier: list[bytes] | None, line: int) -> int | None:
-    """The number that a line had in the earlier text, None if it was not there."""
+    """Return the number that a line had in the earlier text; None if it was not in it."""
     if later is None or earlier is None or not 1 <= line <= len(later):
         return None
     if later == earlier:
@@ -240,7 +240,7 @@ def _byte_lines(item: Item | None, read: Read) -> list[bytes] | None:
 
 
 def _text_lines(item: Item | None, read: Read) -> list[str] | None:
-    """The lines of a text, None if it is not one."""
+    """Split a file into lines of text; None if it is not text or too large."""
     if item is None or item.kind == "folder":
         return []
     if item.kind == "link":

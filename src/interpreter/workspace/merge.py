@@ -1,4 +1,4 @@
-"""Changes that were made elsewhere, brought into the workspace: from a fork's copy or the overlay of a preview."""
+"""Merge changes that were made elsewhere into the workspace: from a fork's copy or the overlay of a preview."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from interpreter.workspace.tree import Item, Pair, alike, installed, item_at, it
 
 
 def copy_tree(source: Path, target: Path) -> None:
-    """Copy a folder with everything in it but sockets, pipes and devices; blocks are shared where that is possible.
+    """Copy a folder with everything in it but sockets, pipes and devices, sharing disk blocks if possible.
 
-    Virtual environments and the like are large, and their programs know where they are: they become links.
+    Virtual environments and the like become links: they are large, and their programs know where they are.
     """
     target.mkdir(parents=True)
     made: dict[str, os.stat_result] = {}
@@ -52,15 +52,15 @@ def copy_tree(source: Path, target: Path) -> None:
                     if not clone(file, written):
                         copy(file, written)
                 made[path] = facts
-        for path, facts in reversed(made.items()):  # a folder after what is in it
+        for path, facts in reversed(made.items()):  # folders after their contents
             new.chmod(path, stat.S_IMODE(facts.st_mode))
             new.utime(path, (facts.st_atime_ns, facts.st_mtime_ns))
 
 
 def merge_steps(base: dict[str, Item], copied: FileRecord, snapshot: FileSnapshot) -> list[Step]:
-    """What has to be done to the workspace; a step has drift where the workspace itself has changed since the copy.
+    """Plan how to bring the changes of a copy into the workspace.
 
-    `base` is what the copy was in the beginning.
+    `base` is the copy as it was in the beginning. A step has drift if the workspace itself has changed since.
     """
     now = copied.items
     pairs = {path: (base.get(path), now.get(path)) for path in {*base, *now}}
@@ -73,7 +73,7 @@ def merge_steps(base: dict[str, Item], copied: FileRecord, snapshot: FileSnapsho
 
 
 def merge(steps: list[Step], store: ContentStore, folder: Folder, overwrite: Collection[str] = ()) -> Written:
-    """Do it; files that were changed in both places are left, unless they are named in `overwrite`."""
+    """Apply the steps. Files that were changed in both places are left alone, unless they are in `overwrite`."""
     drifted = [step for step in steps if step.drift and step.path not in overwrite]
     kept = [Kept(step.path, "it was also changed here", drift=True) for step in drifted]
     kept += [Kept(step.path, step.impossible) for step in steps if step.impossible]
@@ -88,13 +88,13 @@ def merge(steps: list[Step], store: ContentStore, folder: Folder, overwrite: Col
 class Layer:
     """The upper layer of an overlay over a folder, read as changes of that folder; the folder itself is unchanged.
 
-    Names that begin with `skip` are left out. What is shown or reported has `prefix` before its path.
+    Names that begin with `skip` are left out. Paths that are shown or reported get `prefix` in front.
     """
 
     def __init__(self, root: str, upper: str, began: int, skip: str = "", prefix: str = "") -> None:
         self.root, self.upper, self.began, self.prefix = Folder(root), Folder(upper), began, prefix
-        self.drifted: set[str] = set()  # paths that something else changed while the block ran
-        self._places: dict[str, tuple[Folder, str]] = {}  # where a content can be read, by its hash
+        self.drifted: set[str] = set()  # paths that another program changed while the block ran
+        self._places: dict[str, tuple[Folder, str]] = {}  # by the hash of a content, where to read it
         self._skip = skip
         self.changes = Changes("preview", {path: pair for path, pair in self._pairs() if not same(*pair)})
 
@@ -106,13 +106,13 @@ class Layer:
         ]
 
     def diffs(self, data: bool = False, parse: Parse | None = None) -> dict[str, str]:
-        """Without the names of renamed files, which `listed` has."""
+        """Return the diffs, without the names of renamed files, which `listed` has."""
         diffs = self.changes.diffs(self._read, data, parse)
-        found = {path: re.sub(r"\Arename from .*\nrename to .*\n", "", text) for path, text in diffs.items()}
-        return {self.prefix + path: text for path, text in found.items() if text}
+        texts = {path: re.sub(r"\Arename from .*\nrename to .*\n", "", text) for path, text in diffs.items()}
+        return {self.prefix + path: text for path, text in texts.items() if text}
 
     def write_content(self, content: str, target: BinaryIO) -> None:
-        """Write the content with this hash into an empty file."""
+        """Write the content with this hash into an empty file. Raises UndoError if it has changed."""
         if content not in self._places:
             raise UndoError("its content can't be read")
         folder, path = self._places[content]
@@ -128,27 +128,27 @@ class Layer:
             return None
 
     def _pairs(self) -> Iterator[tuple[str, Pair]]:
-        # A path in the layer; whether the folder below has a folder that it may have been in; whether that is hidden.
+        # A path in the layer; whether the lower folder could contain it; whether a layer above hides the lower one.
         pending = [("", True, False)]
         while pending:
             path, had_folder, hidden = pending.pop()
             try:
                 facts = self.upper.stat(path)
             except OSError:
-                continue  # something in the view is still running
+                continue  # a program in the view is still running
             before = self._item_below(path) if had_folder else None
-            is_whiteout = stat.S_ISCHR(facts.st_mode) and facts.st_rdev == 0  # it stands for a deletion
+            is_whiteout = stat.S_ISCHR(facts.st_mode) and facts.st_rdev == 0  # marks a deletion
             yield path, (before, None if is_whiteout else self._item(self.upper, path, facts))
             if not stat.S_ISDIR(facts.st_mode):
                 yield from self._gone(path, before)
                 continue
             names = []
-            with suppress(OSError):  # it is gone, or not marked
+            with suppress(OSError):  # the folder is gone, or not marked
                 if facts.st_mode & 0o500 != 0o500:
-                    self.upper.chmod(path, 0o700)  # the block closed it to itself; its mode is noted
+                    self.upper.chmod(path, 0o700)  # the block made it unreadable; its mode is noted already
                 with self.upper.opened(path) as opened:
                     names = sorted(os.listdir(opened))
-                    # A folder so marked hides all that is below it
+                    # A folder marked opaque hides everything in the lower folder.
                     hidden = hidden or os.getxattr(opened, "user.overlay.opaque") == b"y"
             names = [name for name in names if path or not self._skip or not name.startswith(self._skip)]
             if hidden:
@@ -157,7 +157,7 @@ class Layer:
             pending += [(_join(path, name), had_folder, hidden) for name in names]
 
     def _gone(self, path: str, before: Item | None, keep: Collection[str] = ()) -> Iterator[tuple[str, Pair]]:
-        """Everything that was in a folder and is gone."""
+        """Yield the deletion of everything in the lower folder at a path, except the names in `keep`."""
         pending = [(path, before, keep)]
         while pending:
             path, before, keep = pending.pop()
@@ -171,7 +171,7 @@ class Layer:
                 pending.append((inside, item, ()))
 
     def _item_below(self, path: str) -> Item | None:
-        """What is in the folder itself."""
+        """Read an item of the lower folder, and note if it changed while the block ran."""
         try:
             facts = self.root.stat(path)
         except OSError:
@@ -182,10 +182,10 @@ class Layer:
 
     def _item(self, folder: Folder, path: str, facts: os.stat_result) -> Item:
         content = None
-        with suppress(OSError):  # it may not be read: then only its size and time are known
+        with suppress(OSError):  # if it may not be read, only its size and time are known
             if stat.S_ISREG(facts.st_mode):
                 if folder is self.upper and not facts.st_mode & 0o400:
-                    folder.chmod(path, 0o600)  # the block closed it to itself
+                    folder.chmod(path, 0o600)  # the block made it unreadable
                 with folder.open(path, buffering=0) as file:
                     content = hash_of(file)
                 self._places.setdefault(content, (folder, path))
@@ -195,7 +195,7 @@ class Layer:
 
 
 def write_layer(layer: Layer, overwrite: Collection[str] = ()) -> Written:
-    """Make the changes of a layer real, where things are still as the preview found them."""
+    """Apply the changes of a layer where the folder is still as the preview saw it."""
     steps, kept, prefix = [], [], layer.prefix
     for path, (before, after) in sorted(layer.changes.pairs.items()):
         now = item_at(layer.root, path)
@@ -206,17 +206,17 @@ def write_layer(layer: Layer, overwrite: Collection[str] = ()) -> Written:
             kept.append(Kept(prefix + path, f"a {after.content} can't be copied"))
         else:
             if before and after and (before.kind, before.content) == (after.kind, after.content):
-                after = after._replace(inode=before.inode)  # it stays the same file, with another mode or time
+                after = after._replace(inode=before.inode)  # the same file, with another mode or time
             steps.append(Step(path, now if drifted else before, after))
     written = Restoration(layer.root, layer.write_content).run(steps)
     wanted = {step.path for step in steps if step.want is not None}
     for path in wanted.intersection(written.paths):
-        with suppress(OSError):  # only root may give files the owners that they would have had
+        with suppress(OSError):  # only root may restore the owner
             owned, facts = layer.upper.stat(path), layer.root.stat(path)
             if (owned.st_uid, owned.st_gid) != (facts.st_uid, facts.st_gid):
                 layer.root.chown(path, owned.st_uid, owned.st_gid)
                 if not stat.S_ISLNK(facts.st_mode):
-                    layer.root.chmod(path, stat.S_IMODE(facts.st_mode))  # a change of owner clears some bits
+                    layer.root.chmod(path, stat.S_IMODE(facts.st_mode))  # a change of owner clears some mode bits
     kept += [each._replace(path=prefix + each.path) for each in written.kept]
     failed = tuple(each._replace(path=prefix + each.path) for each in written.failed)
     return Written(tuple(prefix + path for path in written.paths), tuple(kept), failed)

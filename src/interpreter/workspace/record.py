@@ -1,4 +1,4 @@
-"""The file record: what each block did to the workspace, kept on the disk, undone and redone."""
+"""The file record: what each block did to the workspace, kept on disk, undone and redone."""
 
 from __future__ import annotations
 
@@ -34,21 +34,21 @@ from interpreter.workspace.store import CONTENTS, ContentStore, append, copy_sto
 from interpreter.workspace.tree import Item, Pair, alike, item_from_json, repository_of, same
 
 LEDGER = "files.jsonl"
-_MAX_ITEMS_PER_LINE = 5_000  # items in one line: writing a longer one would hold up other threads
-_FIRST_COPY_TIMEOUT = 2.0  # seconds for which a block waits for a first copy of the workspace
-_SLICE, _PAUSE = 0.05, 0.002  # seconds for which a copy in the background keeps others waiting, and then not
+_MAX_ITEMS_PER_LINE = 5_000  # items per line: writing a longer one would block other threads
+_FIRST_COPY_TIMEOUT = 2.0  # seconds that a block waits for the first copy of the workspace
+_SLICE, _PAUSE = 0.05, 0.002  # seconds that a background copy holds the lock, and then releases it
 _UNSEEN = "the workspace is still being read for the first time, so file changes by this block can't be undone."
 _UNKNOWN = "There is no record of file changes for block {}."
 NOT_READ_YET = "can't tell yet which files undo covers here"
-UNTRIMMED = "untrimmed"  # there as long as a session is open, and after it was killed
+UNTRIMMED = "untrimmed"  # the file that marks a session as open, or killed
 
 
 class FileRecord:
     """Knows the files of a workspace before and after each block, and undoes and redoes what blocks did.
 
-    Call `before` when a block is about to run and `after` when it has ended, whatever ended it. Everything is kept in
-    `store_folder`, so that a record can be opened again after a restart. `prepare` may be called from another thread
-    to make the first copy in the background.
+    Call `before` when a block is about to run and `after` when it has ended, even if it failed. Everything is kept in
+    `store_folder`, so that a record can be opened again after a restart. `prepare` may be called from another thread to
+    make the first copy in the background.
     """
 
     def __init__(
@@ -68,46 +68,46 @@ class FileRecord:
         self.snapshot = FileSnapshot(root, self.store, self.limits, items, skip, point)
         self._closing = self._is_ending = False
         self._background: int | None = None  # the thread that called `prepare_in_background` last
-        self._background_cost = Coverage()  # until it is shown
+        self._background_cost = Coverage()  # not shown to the user yet
         self._unseen: list[str] = []  # blocks that ran while the workspace was read for the first time
         self._named: set[NotCovered] = set()
         self._stamp = 0
         self._shown_off: str | None = None
-        self.off: str | None = None  # why there is no file undo, if that is so
+        self.off: str | None = None  # why file undo is off, if it is
 
     @property
     def items(self) -> dict[str, Item]:
-        """What was at each path when the workspace was last scanned."""
+        """Return what was at each path when the workspace was last scanned."""
         return dict(self.snapshot.items)
 
     @property
     def blocks(self) -> tuple[str, ...]:
-        """The blocks that are in force, oldest first."""
+        """Return the blocks in force, oldest first."""
         return tuple(each.block for each in self._ledger.blocks[: self._ledger.position])
 
     @property
     def undone(self) -> tuple[str, ...]:
-        """The blocks that can be redone, the next one first."""
+        """Return the blocks that can be redone, the next one first."""
         return tuple(each.block for each in self._ledger.blocks[self._ledger.position :])
 
     @property
     def forgotten(self) -> str | None:
-        """The last block that was too old to be kept; it and all before it cannot be undone."""
+        """Return the last block that was too old to be kept; it and all before it cannot be undone."""
         return self._ledger.forgotten
 
     @property
     def is_prepared(self) -> bool:
-        """Whether the workspace has been scanned, so that the next scan is cheap."""
+        """Check whether the workspace has been scanned, so that the next scan is cheap."""
         return (self.snapshot.is_taken and not self.snapshot.waiting) or self.off is not None
 
     @property
     def is_read(self) -> bool:
-        """Whether the workspace has been read for the first time, so that undo covers it."""
+        """Check whether the first scan of the workspace is complete, so that undo covers it."""
         return self.snapshot.is_taken
 
     def left_out(self, path: str) -> str | None:
-        """Why an undo would not bring back a file of the workspace, if that is so."""
-        with contextlib.suppress(OSError):  # it went just now
+        """Say why an undo would not restore a file of the workspace; None if it would."""
+        with contextlib.suppress(OSError):  # it was deleted just now
             if os.path.isfile(path) and os.path.getsize(path) > self.limits.file_bytes:
                 return "too large for undo"
         name = os.path.relpath(os.path.realpath(path), self.snapshot.root)
@@ -118,7 +118,7 @@ class FileRecord:
     # -- a block -------------------------------------------------------------------------------------------------
 
     def prepare(self, seconds: float | None = None) -> Coverage:
-        """Scan the workspace and store what is not stored yet; what is news stays news until a block begins.
+        """Scan the workspace and store what is not stored yet. News stays news until a block begins.
 
         After so many seconds of storing, the rest is left for `prepare_in_background`.
         """
@@ -145,7 +145,10 @@ class FileRecord:
             )
 
     def prepare_in_background(self) -> None:
-        """The same in another thread: an error is raised again when the record is needed, and shown then."""
+        """Prepare in another thread.
+
+        Errors are dropped here, because they recur and are shown when the record is needed.
+        """
         self._background = threading.get_ident()
         with contextlib.suppress(OSError, UndoError):
             with self._lock, self._hold:
@@ -167,9 +170,9 @@ class FileRecord:
         self._background_cost = copied.with_cost_of(self._background_cost)
 
     def before(self, block: str | int) -> Coverage:
-        """A block is about to run: say what is covered. Blocks that were undone cannot be redone from here on.
+        """Prepare for a block and return what undo covers. Undone blocks cannot be redone any more.
 
-        If the workspace is still being read for the first time, a block does not wait for that and is not covered.
+        If the workspace is still being read for the first time, the block does not wait for that and is not covered.
         """
         if not self._lock.acquire(timeout=_FIRST_COPY_TIMEOUT):
             self._unseen.append(str(block))
@@ -187,7 +190,7 @@ class FileRecord:
             self._lock.release()
 
     def after(self, block: str | int) -> Changes:
-        """The block has ended: say what it changed; nothing, if it never began."""
+        """Record the end of a block, and return what it changed; no changes if it never began."""
         if str(block) in self._unseen:
             return Changes(str(block), off=_UNSEEN)
         with self._lock, self._hold:
@@ -213,19 +216,19 @@ class FileRecord:
             return Changes(str(block), pairs, tuple(lost), self.off)
 
     def limit(self, limits: SnapshotLimits) -> None:
-        """Use other limits from now on; what was left out is looked at again."""
+        """Use other limits from now on, and check again what was left out."""
         with self._lock, self._hold:
             self.limits = limits
             self.snapshot.limit(limits)
             self.off = None
 
     def cover(self, paths: Iterable[str]) -> None:
-        """These files are about to be changed: store them first, also large ones."""
+        """Store files that are about to be changed, including large ones."""
         with self._lock, self._hold:
             self._ledger.write_seen(self.snapshot.cover(paths), own=True)
 
     def settle(self) -> None:
-        """Finish what was left half done: an undo that was cut off, a block whose end was not recorded."""
+        """Finish what was interrupted: an undo that was cut off, or a block whose end was not recorded."""
         with self._lock, self._hold:
             if self.finish() is not None:
                 self._ledger.done()
@@ -239,15 +242,15 @@ class FileRecord:
     # -- the store -----------------------------------------------------------------------------------------------
 
     def trim(self) -> None:
-        """The session ends: keep what undo needs, and drop the copies of what no block has changed."""
-        self._closing = True  # a first copy that is being made in the background is not needed any more
+        """Keep what undo needs when the session ends, and drop copies of files that no block has changed."""
+        self._closing = True  # stops a first copy in the background, which is not needed any more
         with self._lock, self._hold:
             self._closing = False
             self.settle()
             self._ledger.trim(self.store)
 
     def move(self, folder: Path, keep: bool) -> None:
-        """Continue in another folder, which gets all that is stored so far; with `keep`, the old one stays as it is."""
+        """Continue in another folder, which gets everything stored so far. `keep` leaves the old one as it is."""
         with self._lock, self._hold:
             folder = folder.resolve()
             copy_store(self.folder, folder, keep)
@@ -259,11 +262,11 @@ class FileRecord:
     # -- undo ----------------------------------------------------------------------------------------------------
 
     def plan_undo(self, count: int = 1, *, since: str | int | None = None) -> RestorePlan:
-        """What undoing the last blocks would restore, or that block and all after it."""
+        """Plan to undo the last blocks, or `since` and all after it."""
         return self._plan("undo", count, since)
 
     def plan_redo(self, count: int = 1, *, until: str | int | None = None) -> RestorePlan:
-        """What redoing the next blocks would restore, or all up to that one."""
+        """Plan to redo the next blocks, or all up to `until`."""
         return self._plan("redo", count, until)
 
     def undo(
@@ -271,7 +274,7 @@ class FileRecord:
     ) -> RestoreReport:
         """Do what a plan says; without one, undo the last block.
 
-        What something else has changed is left alone, unless its path is in `overwrite`; `.git` folders are, unless
+        What another program has changed is left alone, unless its path is in `overwrite`; so are `.git` folders, unless
         they are in `repositories`.
         """
         plan = plan or self.plan_undo()
@@ -287,7 +290,8 @@ class FileRecord:
                 except OSError as error:
                     chosen.remove(step)
                     kept.append(Kept(step.path, f"it could not be saved first: {error.strerror}", drift=True))
-            # What something else has there belongs to the first block of the plan that touched it: it comes back last.
+            # What another program put there belongs to the first block of the plan that touched it, because that comes
+            # back last.
             here, blocks = self._ledger.position, self._ledger.blocks
             passed = range(here - 1, plan.position - 1, -1) if plan.direction == "undo" else range(here, plan.position)
             overwritten = [
@@ -314,11 +318,11 @@ class FileRecord:
 
     @property
     def unfinished(self) -> bool:
-        """Whether an undo was cut off."""
+        """Check whether an undo was cut off."""
         return self._ledger.intent() is not None
 
     def finish(self) -> RestoreReport | None:
-        """Do the rest of an undo that was cut off; None if there was none."""
+        """Complete an undo that was cut off, and return its report; None if there was none."""
         with self._lock, self._hold:
             intent = self._ledger.intent()
             if intent is None:
@@ -328,13 +332,13 @@ class FileRecord:
                 for name in folder.listdir(place) if folder.is_dir(place) else ():
                     if name.startswith(f"{PREFIX}{intent['token']}-"):
                         folder.unlink(os.path.join(place, name))
-            rest, kept = [], []  # what is still to be done, and what something else has changed meanwhile
+            rest, kept = [], []  # steps still to do, and paths that another program has changed since
             for path, was, wanted, source in intent["steps"]:
                 now, want = self.snapshot.now(path), item_from_json(wanted)
                 if same(now, want):
                     continue
                 if now is None or want is None:
-                    by_us = now is None  # we had made room, or had deleted it
+                    by_us = now is None  # we had moved it away or deleted it
                 else:
                     by_us = now.kind == want.kind and (now.kind == "folder" or now.content == want.content)
                 if not by_us and not alike(now, item_from_json(was)):
@@ -346,7 +350,7 @@ class FileRecord:
             return replace(report, kept=(*kept, *report.kept))
 
     def _plan(self, direction: Direction, count: int, last: str | int | None) -> RestorePlan:
-        """What undoing or redoing so many blocks would do, or all blocks up to `last`.
+        """Plan an undo or redo of so many blocks, or of all blocks up to `last`.
 
         Files that were overwritten on request get back what they held before that.
         """
@@ -387,12 +391,12 @@ class FileRecord:
             steps = [step if step.path else replace(step, now=self.snapshot.now("")) for step in steps]
         folder, token, write = self.snapshot.folder, intent["token"], self.store.write_to
         restoration = Restoration(folder, write, token, self.snapshot.hard_link, self._interruption_point)
-        written = restoration.run(steps)  # if it is broken off here, the rest is done before anything else
+        written = restoration.run(steps)  # if this is cut off, `finish` does the rest
         self._stamp += 1
         more = {"overwritten": intent["overwritten"]} if intent.get("overwritten") else {}
         self._ledger.add({"event": "moved", "position": intent["position"], **more})
         if written.failed:
-            self._ledger.intend(intent)  # on a full disk, there was perhaps no room for it before
+            self._ledger.intend(intent)  # on a full disk, there may have been no room for it before
         else:
             self._ledger.done()
         self._refresh(own=True)
@@ -401,18 +405,18 @@ class FileRecord:
     # -- what blocks changed -------------------------------------------------------------------------------------
 
     def changes(self, block: str | int) -> Changes | None:
-        """What a block changed; None if nothing is known of it."""
+        """Return what a block changed; None if the block is unknown."""
         return next((each for each in reversed(self._ledger.blocks) if each.block == str(block)), None)
 
     def diff(self, block: str | int, data: bool = False, parse: Parse | None = None) -> dict[str, str]:
-        """What a block changed, as a unified diff for each path; with `data`, tables as rows, columns and cells."""
+        """Return what a block changed as a unified diff per path; with `data`, tables as rows, columns and cells."""
         changes = self.changes(block)
         if changes is None:
             raise UndoError(_UNKNOWN.format(block))
         return changes.diffs(self.content, data, parse)
 
     def drift_diff(self, step: Step) -> str:
-        """From what is at a path now to what would be restored there."""
+        """Diff what is at a path now against what would be restored."""
 
         def read(item: Item) -> bytes | None:
             if item is not step.now:
@@ -425,7 +429,7 @@ class FileRecord:
         return diff(step.path, step.now, step.want, read)
 
     def why(self, path: str | Path, line: int | None = None) -> str | None:
-        """The block that made a file, or one of its lines, what it is; None if it was no block."""
+        """Find the block that last wrote a file, or one of its lines; None if no block did."""
         full = Path(os.path.abspath(os.path.join(self.snapshot.root, path)))
         name = os.path.relpath(os.path.realpath(full.parent), self.snapshot.root)
         relative = os.path.normpath(os.path.join(name, full.name))
@@ -436,13 +440,13 @@ class FileRecord:
         return blame(relative, line, self._ledger.blocks[: self._ledger.position], data, self.content)
 
     def content(self, item: Item) -> bytes | None:
-        """What a file held, None if that is not stored."""
+        """Return the content of a file; None if it is not stored."""
         return self.store.read(str(item.content)) if item.kind == "file" and self.store.holds(item) else None
 
     # -- inside --------------------------------------------------------------------------------------------------
 
     def _interruption_point(self) -> None:
-        """A safe point to stop; but the scan after a block always finishes."""
+        """Stop safely here if interrupted; only the scan after a block always finishes."""
         if not self._is_ending:
             self._hold.let_through()
         if self._closing or (interrupted() and threading.get_ident() == self._background):
@@ -457,7 +461,7 @@ class FileRecord:
         return {}
 
     def _refresh(self, own: bool = False, seconds: float | None = None) -> None:
-        """Scan between blocks: what has changed was done by our undo, or by another program."""
+        """Scan between blocks: our undo (`own`) or another program made what has changed."""
         items = {path: new for path, (_, new) in self._scan(seconds).items()}
         if not own:
             self._ledger.touch(items)
@@ -466,7 +470,7 @@ class FileRecord:
     def _forget_oldest(self) -> None:
         """Forget the oldest blocks when there are too many, or too much is stored for them."""
         blocks, limits = self._ledger.blocks, self.limits
-        many = len(blocks) > limits.blocks * 1.1  # not each time
+        many = len(blocks) > limits.blocks * 1.1  # so that this doesn't happen after every block
         if not many and self.store.stored_bytes <= limits.stored_bytes:
             return
         present = {item.content for item in self.snapshot.items.values() if item.kind == "file" and item.content}
@@ -477,7 +481,7 @@ class FileRecord:
             spare -= sum(map(self.store.size, news))
             seen |= news
             if spare < 0 or count > limits.blocks:
-                # Those that fit into the limits are kept, and always the last one.
+                # Keep the blocks that fit the limits, and always the last one.
                 self._ledger.forget(min(len(blocks) - count + 1, len(blocks) - 1), self.snapshot.items)
                 break
         self.store.drop(contents_of(blocks) | present)
@@ -487,20 +491,20 @@ class FileRecord:
 
 
 class Ledger:
-    """The blocks with what they changed, as lines of JSON that are only appended to, so that they survive a crash.
+    """The blocks and their changes, as lines of JSON that are only appended to, so that they survive a crash.
 
     If the disk is full, `trouble` has the reason, and the record is only in memory.
     """
 
     def __init__(self, folder: Path) -> None:
         self.trouble: str | None = None
-        self._begun = False  # whether `UNTRIMMED` is there
+        self._begun = False  # whether `UNTRIMMED` exists
         self.items: dict[str, Item] = {}  # the tree as it was when the ledger was read
         self.blocks: list[Changes] = []
         self.position = 0  # how many of the blocks are in force
         self.open_block: str | None = None  # a block that began and whose end was not recorded
         self.forgotten: str | None = None  # the last block that was too old to be kept
-        self.touched: dict[str, int] = {}  # for each repository, after how many blocks something else changed it last
+        self.touched: dict[str, int] = {}  # by repository, after how many blocks another program last changed it
         self.follow(folder)
         self._read()
 
@@ -508,7 +512,7 @@ class Ledger:
         self._path, self._intent, self._untrimmed = folder / LEDGER, folder / "intent.json", folder / UNTRIMMED
 
     def touch(self, paths: Iterable[str]) -> None:
-        """Something else changed these paths: note the repositories that they are in."""
+        """Note the repositories in which another program changed these paths."""
         folders = {folder for path in paths if (folder := repository_of(path)) is not None}
         self.touched |= dict.fromkeys(folders, len(self.blocks))
 
@@ -517,14 +521,14 @@ class Ledger:
         self._write(entry)
 
     def write_seen(self, items: Mapping[str, Item | None], own: bool = False) -> None:
-        """Write down that the tree was found like this; by our undo, or by another program."""
+        """Record that a scan saw these items; `own` if our undo made them, not another program."""
         entries = iter(items.items())
         while some := dict(islice(entries, _MAX_ITEMS_PER_LINE)):
             self._write({"event": "seen", "items": some, "own": own})
 
     def _write(self, entry: dict[str, Any]) -> None:
         if self.trouble:
-            return  # a line that follows a missing one would be wrong
+            return  # a line after a missing one would be wrong
         try:
             if not self._begun:
                 self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -535,7 +539,7 @@ class Ledger:
             self.trouble = f"{error.strerror} ({self._path.parent})"
 
     def forget(self, count: int, items: Mapping[str, Item]) -> None:
-        """Forget the oldest blocks; the tree is like this now."""
+        """Forget the oldest blocks, and rewrite the ledger with the tree as it is now."""
         if not count:
             return
         self.forgotten = self.blocks[count - 1].block
@@ -545,7 +549,7 @@ class Ledger:
         self.rewrite(items)
 
     def rewrite(self, items: Mapping[str, Item]) -> None:
-        """Write the blocks again, and the given items of the tree as it is now."""
+        """Write the blocks and these items of the current tree to a new file."""
         entries: list[dict[str, Any]] = []
         for each in self.blocks:
             entry = {"event": "end", "block": each.block, "changes": each.pairs, "off": each.off}
@@ -562,7 +566,7 @@ class Ledger:
             self.write_seen(items)
 
     def trim(self, store: ContentStore) -> None:
-        """Keep what undo needs, and no more."""
+        """Reduce the ledger and the store to what undo needs."""
         store.drop(contents_of(self.blocks))
         self.rewrite({})
         self._untrimmed.unlink(missing_ok=True)
@@ -571,20 +575,20 @@ class Ledger:
     # -- what an undo is about to do -----------------------------------------------------------------------------
 
     def intend(self, intent: dict[str, Any]) -> None:
-        """Write down what is going to be done, if there is room: an undo may be what makes room."""
+        """Write down an undo before it is done, if there is room: the undo may be what makes room."""
         with contextlib.suppress(OSError):
             _replace(self._intent, _line(intent))
 
     def intent(self) -> dict[str, Any] | None:
-        """What an undo was about to do when it was cut off."""
+        """Return what an undo was about to do when it was cut off; None if there was none."""
         try:
-            found: dict[str, Any] = json.loads(self._intent.read_bytes())
+            intent: dict[str, Any] = json.loads(self._intent.read_bytes())
         except FileNotFoundError:
             return None
-        except ValueError:  # the machine went down while it was written, so nothing was done yet
+        except ValueError:  # the machine crashed while it was written, so nothing was done yet
             self.done()
             return None
-        return found
+        return intent
 
     def done(self) -> None:
         self._intent.unlink(missing_ok=True)
@@ -592,7 +596,7 @@ class Ledger:
     # -- entries -------------------------------------------------------------------------------------------------
 
     def _read(self) -> None:
-        """Apply what was written so far; a line torn by a crash is cut off."""
+        """Apply what was written so far, and cut off a line that a crash left incomplete."""
         try:
             lines = self._path.read_bytes().splitlines(keepends=True)
         except FileNotFoundError:
@@ -638,7 +642,7 @@ class Ledger:
                 self.blocks.append(Changes(entry["block"], entry["changes"], (), entry["off"], overwritten))
                 self.position, self.open_block = len(self.blocks), None
             case "moved":
-                # What that brought back is not overwritten any more, and other things are.
+                # What that move brought back is no longer overwritten, and other things now are.
                 here, self.position = self.position, entry["position"]
                 direction, back = ("undo", "redo") if self.position < here else ("redo", "undo")
                 for changes in self.blocks[min(here, self.position) : max(here, self.position)]:
@@ -650,9 +654,9 @@ class Ledger:
 
 
 def trim(folder: Path, unsettled: bool = False) -> bool:
-    """Trim the store of a session that was killed; False if it was in the middle of something.
+    """Trim the store of a session that was killed. False if it was in the middle of something.
 
-    Then its copies are needed to find out what was done; with `unsettled`, that is given up.
+    Its copies are then needed to find out what was done; `unsettled` gives that up.
     """
     ledger = Ledger(folder)
     if not unsettled and (ledger.open_block is not None or ledger.intent() is not None):
@@ -663,10 +667,10 @@ def trim(folder: Path, unsettled: bool = False) -> bool:
 
 
 def contents_of(blocks: Iterable[Changes]) -> set[str]:
-    """The hashes of all that the blocks found or made."""
-    found = {item for changes in blocks for pair in changes.pairs.values() for item in pair}
-    found |= {item for changes in blocks for back in changes.overwritten.values() for item in back.values()}
-    return {item.content for item in found if item is not None and item.content}
+    """Collect the hashes of all contents that the blocks saw or made."""
+    items = {item for changes in blocks for pair in changes.pairs.values() for item in pair}
+    items |= {item for changes in blocks for back in changes.overwritten.values() for item in back.values()}
+    return {item.content for item in items if item is not None and item.content}
 
 
 def _items(fields: dict[str, Any]) -> dict[str, Item | None]:
@@ -674,7 +678,7 @@ def _items(fields: dict[str, Any]) -> dict[str, Item | None]:
 
 
 def _line(entry: dict[str, Any]) -> str:
-    # Names that are not UTF-8 have lone surrogates, which only ASCII escapes can hold.
+    # Names that are not UTF-8 have lone surrogates, which only ASCII escapes can represent.
     return json.dumps(entry, ensure_ascii=True, separators=(",", ":")) + "\n"
 
 
@@ -682,7 +686,7 @@ def _replace(path: Path, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     temporary = path.with_suffix(".new")
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-    # This may run in a finaliser, where only UTF-8 is safe: another encoding may be in the middle of its import.
+    # This may run in a finaliser, where only UTF-8 is safe: the import of another encoding may be in progress.
     with open(descriptor, "w", encoding="utf-8") as file:
         file.write(text)
         file.flush()

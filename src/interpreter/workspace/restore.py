@@ -1,4 +1,4 @@
-"""Undo and redo of files: what they would do path by path, what something else has changed since, and doing it.
+"""Undo and redo of files: planning per path, comparing with what other programs changed since, and restoring.
 
 Each file is replaced whole, and nothing is touched that does not look as expected.
 """
@@ -22,8 +22,8 @@ from interpreter.workspace.tree import Item, Pair, alike, item_at, repository_of
 
 Direction = Literal["undo", "redo"]
 Verb = Literal["create", "restore", "delete", "attributes"]
-PREFIX = ".undo-"  # how the temporary names of files begin
-# What is always in a `.git` folder.
+PREFIX = ".undo-"  # of temporary file names
+# These are in every `.git` folder.
 _PERMANENT = {"HEAD", "config", "description", "hooks", "info", "info/exclude", "objects", "refs"}
 _REPLACED = "its folder has been replaced"
 
@@ -33,15 +33,15 @@ _REPLACED = "its folder has been replaced"
 
 @dataclass(frozen=True)
 class Step:
-    """One path: what is there now, and what should be."""
+    """A path with what it holds now and what it should hold."""
 
     path: str
     now: Item | None
     want: Item | None
-    drift: bool = False  # something else changed it after the block did
-    source: str | None = None  # where the file itself is now, if it was only renamed
-    repository: str | None = None  # the `.git` folder it is in
-    impossible: str | None = None  # why it cannot be done, if that is so
+    drift: bool = False  # another program changed it after the block did
+    source: str | None = None  # the file's current path, if it was only renamed
+    repository: str | None = None  # the `.git` folder that contains it
+    impossible: str | None = None  # why it cannot be done, if it cannot
 
     @property
     def verb(self) -> Verb:
@@ -53,7 +53,7 @@ class Step:
 
     @property
     def attributes_only(self) -> bool:
-        """Whether the content is as it should be, and only its mode or time is not."""
+        """Check whether the content is right already, and only the mode or time has to change."""
         now, want = self.now, self.want
         if now is None or want is None or now.kind != want.kind:
             return False
@@ -61,12 +61,12 @@ class Step:
             return True
         if want.kind == "file" and want.content is None:
             return (now.size, now.mtime_ns, now.inode) == (want.size, want.mtime_ns, want.inode)
-        # Another file with the same content may have a second name, which must not change.
+        # Another file with the same content may be a hard link to a file that must not change.
         return want.kind == "file" and (now.content, now.inode) == (want.content, want.inode)
 
     @property
     def replaces_folder(self) -> bool:
-        """Whether a folder is there, and something else should be."""
+        """Check whether a folder has to make way for something that is not a folder."""
         now, want = self.now, self.want
         return now is not None and now.kind == "folder" and want is not None and want.kind != "folder"
 
@@ -75,26 +75,26 @@ class Repository(NamedTuple):
     """A `.git` folder, which is restored as a whole or not at all."""
 
     folder: str
-    # The blocks made it, removed it or took it apart. Any other one is only touched on request.
+    # The blocks created, removed or damaged it. Other repositories are only touched on request.
     comes_or_goes: bool
-    in_use: bool  # something else has worked in it since, or git is at work in it
+    in_use: bool  # another program has changed it since, or git is running in it
 
 
 @dataclass(frozen=True)
 class RestorePlan:
-    """What an undo or a redo would do. Nothing has been done yet."""
+    """A planned undo or redo. Nothing has been done yet."""
 
     direction: Direction
-    blocks: tuple[str, ...]  # in the order in which they would be undone or redone
-    position: int  # how many blocks are in force afterwards
+    blocks: tuple[str, ...]  # in the order of undoing or redoing
+    position: int  # the number of blocks in force afterwards
     steps: tuple[Step, ...]
     repositories: tuple[Repository, ...] = ()  # the `.git` folders that the blocks changed
-    not_covered: tuple[NotCovered, ...] = ()  # blocks of which nothing is known
+    not_covered: tuple[NotCovered, ...] = ()  # blocks whose changes are unknown
     stamp: int = 0
 
     @property
     def drift(self) -> tuple[Step, ...]:
-        """What is left alone unless it is named in `overwrite`."""
+        """Return the steps that are left alone unless their path is in `overwrite`."""
         return tuple(step for step in self.steps if step.drift)
 
 
@@ -108,11 +108,11 @@ class Kept(NamedTuple):
 
 @dataclass(frozen=True)
 class Written:
-    """What became of a list of steps."""
+    """The outcome of a list of steps."""
 
     paths: tuple[str, ...] = ()
     kept: tuple[Kept, ...] = ()
-    failed: tuple[Kept, ...] = ()  # what the system refused
+    failed: tuple[Kept, ...] = ()  # the system refused these
 
     def __add__(self, other: Written) -> Written:
         return Written(self.paths + other.paths, self.kept + other.kept, self.failed + other.failed)
@@ -120,51 +120,51 @@ class Written:
 
 @dataclass(frozen=True)
 class RestoreReport:
-    """What an undo or a redo did."""
+    """The outcome of an undo or a redo."""
 
     direction: Direction
     blocks: tuple[str, ...]
     restored: tuple[str, ...]
     kept: tuple[Kept, ...] = ()
-    failed: tuple[Kept, ...] = ()  # what the system refused; `finish` tries it again
-    # The hashes of what something else had written and what was overwritten on request.
+    failed: tuple[Kept, ...] = ()  # the system refused these; `finish` tries again
+    # The hashes of files that another program had written and that were overwritten on request.
     saved: dict[str, str] = field(default_factory=dict)
 
     @property
     def fields(self) -> dict[str, Any]:
-        """As the journal has it, under the event `files_undone` or `files_redone`."""
+        """Format the report for the journal's event `files_undone` or `files_redone`."""
         kept = [list(each[:2]) for each in self.kept + self.failed]
         return {"blocks": list(self.blocks), "restored": list(self.restored), "kept": kept, "saved": self.saved}
 
 
 def plan_steps(changes: Iterable[dict[str, Pair]], snapshot: FileSnapshot, store: ContentStore) -> list[Step]:
-    """What has to be done at each path to have all changes made, one after the other; nothing where it is so already.
+    """Plan a step for each path that is not yet as it should be after all changes, made one after the other.
 
     A file that was only renamed is renamed back, so that it stays the same file, however large it is.
     """
     starts: dict[str, Item | None] = {}
     ends: dict[str, Item | None] = {}
-    broken = set()  # something else changed them between two of the changes
+    broken = set()  # another program changed them between two of the changes
     for pairs in changes:
         for path, (old, new) in pairs.items():
             if path in ends and not alike(ends[path], old):
                 broken.add(path)
             starts.setdefault(path, old)
             ends[path] = new
-    found = []
+    candidates = []
     for path in sorted(ends):
         want, now = ends[path], snapshot.now(path)
         if not same(now, want) and (path or want is not None):  # the workspace itself is never deleted
             drift = not alike(now, want) and (path in broken or not alike(now, starts[path]))
-            found.append(Step(path, now, want, drift, repository=repository_of(path)))
+            candidates.append(Step(path, now, want, drift, repository=repository_of(path)))
     leaving = {
         step.now.inode: (step.path, step.now)
-        for step in found
+        for step in candidates
         if step.want is None and step.now is not None and step.now.kind == "file" and not step.drift
     }
-    emptied = tuple(step.path + "/" for step in found if step.replaces_folder)
+    emptied = tuple(step.path + "/" for step in candidates if step.replaces_folder)
     steps = []
-    for step in found:
+    for step in candidates:
         want = step.want
         if want is not None and want.inode in leaving and not step.replaces_folder:
             source, item = leaving[want.inode]
@@ -180,7 +180,7 @@ def plan_steps(changes: Iterable[dict[str, Pair]], snapshot: FileSnapshot, store
 
 
 def repositories_in(steps: list[Step], snapshot: FileSnapshot, touched: Collection[str]) -> Iterator[Repository]:
-    """The `.git` folders in which something is to be done; `touched` are those that something else has changed."""
+    """Yield the `.git` folders that have steps; `touched` are those that another program has changed."""
     for folder in sorted({step.repository for step in steps if step.repository}):
         ours = [step for step in steps if step.repository == folder]
         itself = next((step for step in ours if step.path == folder), None)
@@ -198,7 +198,7 @@ def repositories_in(steps: list[Step], snapshot: FileSnapshot, touched: Collecti
 
 
 def _is_torn_out(step: Step) -> bool:
-    """Whether it is gone although git itself never removes it: a deletion of the whole folder was cut off."""
+    """Check for a deletion that git itself never makes: the whole folder was being deleted when that was cut off."""
     inside = step.path.removeprefix(f"{step.repository}/")
     return step.now is None and step.want is not None and (inside in _PERMANENT or inside.startswith("hooks/"))
 
@@ -206,7 +206,10 @@ def _is_torn_out(step: Step) -> bool:
 def select_steps(
     plan: RestorePlan, overwrite: Collection[str] = (), repositories: Collection[str] = ()
 ) -> tuple[list[Step], list[Kept]]:
-    """The steps to do, and those to leave with the reason: what something else changed is only touched on request."""
+    """Split the steps into those to do and those to leave, with the reason.
+
+    What another program changed is only touched on request.
+    """
     units = {each.folder: each for each in plan.repositories}
     chosen, kept = [], []
     for step in plan.steps:
@@ -233,10 +236,10 @@ def select_steps(
 
 
 class Restoration:
-    """Makes a tree as it should be, step by step.
+    """Restores a tree step by step.
 
-    `write_content` writes the content with a hash into an empty file. `hard_link` finds another name of the very file
-    that is wanted, outside of the paths that change.
+    `write_content` writes the content with a hash into an empty file. `hard_link` finds another name of the wanted file
+    itself, outside the paths that change.
     """
 
     def __init__(
@@ -256,11 +259,11 @@ class Restoration:
         self._opened: dict[str, int] = {}
         self._dated: set[int] = set()
         self._changing: set[str] = set()
-        self._left: dict[str, str] = {}  # what was not done, and why
-        self._failed: set[str] = set()  # those of them that the system refused
+        self._left: dict[str, str] = {}  # paths that were left alone, and why
+        self._failed: set[str] = set()  # those that the system refused
 
     def run(self, steps: list[Step]) -> Written:
-        """Do all steps that can be done. New things come before old ones go, wherever the names allow it."""
+        """Do all steps that can be done, creating before deleting where the names allow it."""
         self._changing = {step.path for step in steps}
         deletes = [step for step in steps if step.want is None]
         folders = [step for step in steps if step.want is not None and step.want.kind == "folder"]
@@ -297,7 +300,7 @@ class Restoration:
             try:
                 self._check(step)
                 do(step)
-            except UndoError as reason:  # it is better left as it is
+            except UndoError as reason:  # the path is left as it is
                 self._left[step.path] = str(reason)
             except OSError as error:
                 if error.errno in (errno.ELOOP, errno.ENOTDIR):
@@ -309,23 +312,23 @@ class Restoration:
                 self._left[step.source] = "it could not be renamed"
 
     def _check(self, step: Step) -> None:
-        """Leave what is not as it was when the plan was made."""
+        """Raise UndoError if a path is not as it was when the plan was made."""
         if step.path in self._checked:
             return
         self._checked.add(step.path)
-        found, now = item_at(self._folder, step.path), step.now
-        if found is not None and now is not None and found.inode in self._dated:
-            found = found._replace(size=now.size, mtime_ns=now.mtime_ns)  # by us, under another name
-        if not unchanged(found, now) and not (found is None and step.want is None):
+        present, now = item_at(self._folder, step.path), step.now
+        if present is not None and now is not None and present.inode in self._dated:
+            present = present._replace(size=now.size, mtime_ns=now.mtime_ns)  # we changed it under another name
+        if not unchanged(present, now) and not (present is None and step.want is None):
             raise UndoError("it has just changed")
 
     # -- the steps -----------------------------------------------------------------------------------------------
 
     def _remove(self, step: Step) -> None:
-        found = item_at(self._folder, step.path)
-        if found is not None and found.kind != "folder":
+        present = item_at(self._folder, step.path)
+        if present is not None and present.kind != "folder":
             self._in_parent(step.path, lambda: self._folder.unlink(step.path))
-        elif found is not None:
+        elif present is not None:
             try:
                 self._in_parent(step.path, lambda: self._folder.rmdir(step.path))
             except OSError as error:
@@ -342,7 +345,7 @@ class Restoration:
     def _write(self, step: Step) -> None:
         want = step.want
         assert want is not None
-        # The inode alone does not identify a hard link: what two blocks changed was seen at two times, and in between
+        # The inode alone does not identify a hard link: the two changes were seen at different times, and in between
         # the file system may have given the number of a deleted file to another one.
         link = (self._made.get(want) or self._hard_link(want, self._changing)) if want.kind == "file" else None
         temporary = os.path.join(os.path.dirname(step.path), next(self._temporary))
@@ -373,7 +376,7 @@ class Restoration:
 
     def _into_place(self, temporary: str, path: str) -> None:
         self._in_parent(path, lambda: self._folder.replace(temporary, path))
-        if self._folder.exists(temporary):  # two names of one file: then a rename does nothing
+        if self._folder.exists(temporary):  # a rename between two names of one file does nothing
             self._folder.unlink(temporary)
 
     def _attributes(self, step: Step) -> None:
@@ -385,7 +388,7 @@ class Restoration:
             self._dated.add(self._folder.stat(path).st_ino)
 
     def _in_parent(self, path: str, act: Callable[[], None]) -> None:
-        """Do something in the folder of a path. A folder that may not be written is opened for that long."""
+        """Act in the folder of a path; a read-only folder is made writable for that long."""
         parent = os.path.dirname(path)
         if not self._folder.is_dir(parent):
             try:
@@ -404,6 +407,6 @@ class Restoration:
 
 
 def _objects_first(step: Step) -> tuple[bool, str]:
-    """In a repository, a commit must be there before a branch points to it."""
+    """Sort a repository's objects first, because a commit must exist before a branch points to it."""
     folder = repository_of(step.path)
     return folder is not None and not step.path.startswith(f"{folder}/objects/"), step.path

@@ -1,4 +1,4 @@
-"""The workspace as it was last seen, with a stored copy of every content within the limits: what undo covers."""
+"""The workspace as last seen, with a stored copy of every content within the limits: what undo covers."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _TEXTS = (
     ".c .cfg .conf .cpp .css .csv .go .h .html .ini .ipynb .java .js .json .jsonl .md .org .php .py .r .rb .rs .rst "
     ".sh .sql .tex .toml .ts .tsv .txt .xml .yaml .yml"
 ).split()
-_GONE = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENXIO, errno.EINVAL}  # something else is there now
+_GONE = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENXIO, errno.EINVAL}  # the path has changed since
 
 
 # -- what is covered ---------------------------------------------------------------------------------------------
@@ -41,22 +41,25 @@ _GONE = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENXIO, errno.EINVAL}  #
 
 @dataclass(frozen=True)
 class SnapshotLimits:
-    """How much is copied at most. What exceeds a limit is not covered, and we tell the user."""
+    """How much is copied at most. Files beyond a limit are not covered, which the user is warned about."""
 
     file_bytes: int = 64 * MEGABYTE  # a larger file is not covered
-    # So much is copied at most; small files and texts come first, and then recent ones.
+    # The total size of copies; small files and texts come first, then recent ones.
     total_bytes: int = 512 * MEGABYTE
-    files: int = 50_000  # so many files are copied at most
-    blocks: int = 1000  # so many blocks can be undone; older ones are forgotten
+    files: int = 50_000  # the number of files that are copied
+    blocks: int = 1000  # the number of blocks that can be undone; older ones are forgotten
 
     @property
     def stored_bytes(self) -> int:
-        """With more copies than this, the oldest blocks are forgotten."""
+        """Return the size of copies above which the oldest blocks are forgotten."""
         return 2 * self.total_bytes
 
     @property
     def scanned(self) -> int:
-        """So many entries are looked at. One that is not copied can still be renamed back, or removed if it is new."""
+        """Return how many entries are scanned.
+
+        One that is not copied can still be renamed back, or removed if it is new.
+        """
         return 5 * self.files
 
 
@@ -76,21 +79,21 @@ class NotCovered(NamedTuple):
 class Coverage:
     """What undoing the next block would restore."""
 
-    off: str | None = None  # why nothing is covered, if that is so
+    off: str | None = None  # why nothing is covered, if nothing is
     off_is_news: bool = False
     files: int = 0
-    bytes: int = 0  # what is covered in all
+    bytes: int = 0  # covered in total
     copied_files: int = 0
     copied_bytes: int = 0
-    seconds: float = 0.0  # what it cost this time
+    seconds: float = 0.0  # spent this time
     not_covered: Collection[NotCovered] = ()
-    news: tuple[NotCovered, ...] = ()  # those of them that were not named before
-    waiting: int = 0  # files that are still to be copied: what the block does to one before that cannot be undone
-    trouble: str | None = None  # why this may not survive a restart, if that is so
+    news: tuple[NotCovered, ...] = ()  # those that were not reported before
+    waiting: int = 0  # files not copied yet: until then, changes to them can't be undone
+    trouble: str | None = None  # why this may not survive a restart, if it may not
 
     @property
     def sentences(self) -> list[str]:
-        """What the user should know before the block runs; empty if nothing is new."""
+        """List what the user should know before the block runs; empty if nothing is new."""
         sentences = []
         if self.off and self.off_is_news:
             sentences.append(f"File undo is off: {self.off}")
@@ -107,26 +110,26 @@ class Coverage:
         return sentences
 
     def with_cost_of(self, earlier: Coverage) -> Coverage:
-        """The same, with the cost of an earlier refresh added."""
+        """Return a copy with the cost of an earlier refresh added."""
         files, size = self.copied_files + earlier.copied_files, self.copied_bytes + earlier.copied_bytes
         return replace(self, copied_files=files, copied_bytes=size, seconds=self.seconds + earlier.seconds)
 
     @property
     def cost(self) -> str:
-        """What was copied, as text."""
+        """Say how much was copied, and how long that took."""
         size = size_in_words(self.copied_bytes)
         return f"{self.copied_files:,} files, {size} copied for undo in {self.seconds:.1f} s"
 
 
 def has_home(root: str) -> bool:
-    """Whether a folder is the home folder, or the home folder is in it."""
+    """Check whether a folder is the home folder or contains it."""
     return os.path.join(os.path.realpath(os.path.expanduser("~")), "").startswith(os.path.join(root, ""))
 
 
 def left_out(root: str) -> Callable[[str], str | None]:
-    """Why a folder in a workspace is not covered because the home folder is in the workspace, or is the workspace.
+    """Return a function that says why a folder is left out if the workspace is, or contains, the home folder.
 
-    Programs write their settings there all the time, and an undo must not take that back.
+    Programs write their settings there all the time, and an undo must not revert those.
     """
     if not has_home(root):
         return lambda path: None
@@ -155,7 +158,7 @@ def size_in_words(count: int) -> str:
 
 
 class FileSnapshot:
-    """What is at each path of the workspace, brought up to date by `refresh`. It begins with `items`, as once seen.
+    """What is at each path of the workspace, brought up to date by `refresh`. It starts from `items`, an earlier scan.
 
     Small files and texts are stored first, then the most recent ones, until the limits are reached.
     """
@@ -171,16 +174,16 @@ class FileSnapshot:
     ) -> None:
         self.root = str(root)
         self._store, self._limits = store, limits
-        self._interruption_point = interruption_point  # called where a refresh may be broken off; may raise
+        self._interruption_point = interruption_point  # called where a refresh can stop safely; may raise
         why = left_out(self.root)
         self.tree = FileTree(
             lambda path: self.folder.opened(path), lambda path, names: why(path) or installed(path, names)
         )
         for folder in skip:
             self.skip(folder)
-        self._fresh = set(items)  # paths that have to be read again
-        self.waiting: dict[str, Key] = {}  # files that are still to be stored, the most important ones first
-        self._untouched: dict[str, None] = {}  # files that have not changed since the beginning, in the same order
+        self._fresh = set(items)  # paths to read again
+        self.waiting: dict[str, Key] = {}  # files to store, the most important ones first
+        self._untouched: dict[str, None] = {}  # files not changed since the beginning, in the same order
         self._beginning = True
         self._closed: dict[str, str] = {}
         self._full = False
@@ -195,7 +198,7 @@ class FileSnapshot:
 
     @property
     def folder(self) -> Folder:
-        """The workspace, open."""
+        """Return the open workspace folder."""
         if self._folder is None:
             self._folder = Folder(self.root)
         return self._folder
@@ -213,11 +216,11 @@ class FileSnapshot:
         self._fresh |= {path for path in self.not_covered if not path.endswith("/")}
 
     def refresh(self, seconds: float | None = None) -> dict[str, Pair]:
-        """What has changed since the last time; afterwards all contents that can be stored are stored.
+        """Scan, store all contents that can be stored, and return what has changed since the last time.
 
         After so many seconds, the rest waits for `store_waiting`.
         """
-        self._folder = None  # the workspace may be another folder now
+        self._folder = None  # the workspace may be a different folder now
         self._beginning, tree = not self.is_taken, self.tree
         tree.refresh(self._limits.scanned)
         for path in self._closed.keys() - tree.closed.keys():
@@ -226,7 +229,7 @@ class FileSnapshot:
             self._not_covered(f"{path}/", why)
         self._closed = dict(tree.closed)
         paths = (tree.changed.keys() | self._fresh) - tree.skip
-        # Files whose folder was renamed need not be read again.
+        # Files in a renamed folder need not be read again.
         gone = ((path, key) for path, key in tree.changed.items() if key is not None and tree.key(path) is None)
         moved = {
             key: self.items[path] for path, key in gone if path not in self._fresh and _covered(self.items.get(path))
@@ -240,7 +243,7 @@ class FileSnapshot:
                 self._interruption_point()
                 key = tree.key(path)
                 if key is not None and stat.S_ISREG(key[0]) and key not in moved:
-                    # Small files and texts come first, and then the most recent ones.
+                    # Small files and texts come first, then the most recent ones.
                     comes_later = key[1] > _SMALL_FILE and os.path.splitext(path)[1].lower() not in _TEXTS
                     files.append((comes_later, -key[2], path, key))
                 else:
@@ -258,7 +261,7 @@ class FileSnapshot:
                     self._untouched[path] = None
                 if number % 500 == 0:
                     tree.drain()
-        except BaseException:  # Ctrl-C: the next refresh must find all of it again
+        except BaseException:  # after Ctrl-C, the next refresh must see all of it again
             self._fresh = fresh | self._fresh
             for path, (old, _) in pairs.items():
                 self._set(path, old)
@@ -268,7 +271,10 @@ class FileSnapshot:
         return pairs
 
     def store_waiting(self, seconds: float) -> dict[str, Item]:
-        """Store more of what waits; what is stored now. A file that has changed since it was seen is left."""
+        """Store more of what waits, and return what was stored.
+
+        A file that has changed since it was seen is skipped.
+        """
         stored = {}
         self._beginning, end = True, time.monotonic() + seconds
         for path in list(islice(self.waiting, 1000)):
@@ -286,7 +292,7 @@ class FileSnapshot:
         return stored
 
     def cover(self, paths: Iterable[str]) -> dict[str, Item]:
-        """Store files that are about to be changed, also large ones; what is stored now."""
+        """Store files that are about to be changed, including large ones, and return what was stored."""
         stored = {}
         for path in paths:
             item = self.items.get(path)
@@ -300,14 +306,14 @@ class FileSnapshot:
         return stored
 
     def covers(self, path: str) -> bool:
-        """Whether a change of this path would be undone, judging by what is known now."""
+        """Check whether a change of this path would be undone, according to the last scan."""
         parts = path.split("/")
         folders = ("/".join(parts[:count]) for count in range(1, len(parts)))
         is_left_out = any(folder in self.tree.closed for folder in folders)
         return not is_left_out and path not in self.not_covered and path not in self.waiting
 
     def too_large(self) -> str | None:
-        """Why the workspace cannot be copied as a whole, if that is so."""
+        """Say why the workspace cannot be copied as a whole; None if it can."""
         if has_home(self.root):
             return "it contains your home folder."
         keys = [key for folder in self.tree.folders.values() for key in folder.values() if stat.S_ISREG(key[0])]
@@ -319,29 +325,29 @@ class FileSnapshot:
         return None
 
     def now(self, path: str) -> Item | None:
-        """What is at a path at this moment."""
+        """Read what is at a path at this moment, hashing the file only if it may have changed."""
         try:
             key: Key = key_of(self.folder.stat(path))
-            found = item_from(key, self.folder.readlink(path) if stat.S_ISLNK(key[0]) else None)
+            present = item_from(key, self.folder.readlink(path) if stat.S_ISLNK(key[0]) else None)
         except OSError:
             return None
-        if found.kind != "file":
-            return found
+        if present.kind != "file":
+            return present
         known = self.items.get(path)
-        unchanged = known is not None and _covered(known) and known[:5] == found[:5] and path not in self._fresh
+        unchanged = known is not None and _covered(known) and known[:5] == present[:5] and path not in self._fresh
         if unchanged and key == self.tree.key(path):
             return known
-        if found.size > self._limits.file_bytes:
-            return found
+        if present.size > self._limits.file_bytes:
+            return present
         try:
             with self.folder.open(path, buffering=0) as file:
-                return found._replace(content=hash_of(file))
+                return present._replace(content=hash_of(file))
         except OSError:
-            is_same = known is not None and known[2:5] == found[2:5]
-            return found._replace(content=known.content) if known is not None and is_same else found
+            is_same = known is not None and known[2:5] == present[2:5]
+            return present._replace(content=known.content) if known is not None and is_same else present
 
     def hard_link(self, want: Item, changing: Container[str]) -> str | None:
-        """Another name of the very file that is wanted, which is not going to change."""
+        """Find another name of the wanted file itself that is not going to change; None if there is none."""
         if self._by_inode is None:
             self._by_inode = {}
             for path, item in self.items.items():
@@ -352,7 +358,7 @@ class FileSnapshot:
     # -- one path ------------------------------------------------------------------------------------------------
 
     def _read(self, path: str, key: Key | None, moved: dict[Key, Item]) -> Item | None:
-        """What is at a path as the scan has it; its content is stored."""
+        """Read what the scan saw at a path, and store its content."""
         self.not_covered.pop(path, None)
         self.waiting.pop(path, None)
         if not self._beginning:
@@ -398,7 +404,7 @@ class FileSnapshot:
                     self._fresh.add(path)
                     self._not_covered(path, f"no copy could be stored: {error.strerror}")
                 elif old is not None and (old.size, old.mtime_ns, old.inode) == (size, key[2], key[4]):
-                    return item_from(key, old.content)  # it may not be read now, but was not written
+                    return item_from(key, old.content)  # unreadable now, but unchanged
                 else:
                     self._not_covered(path, "may not be read")
             else:
@@ -408,7 +414,7 @@ class FileSnapshot:
         return item_from(key, None)
 
     def _has_room(self, size: int, old: Item | None) -> bool:
-        """Whether one more file can be stored; files that have not changed since the beginning give way to it."""
+        """Check for room for one more file; files that have not changed since the beginning give way to it."""
         limits = self._limits
         while True:
             count, total = (self.files, self.bytes) if old is None else (self.files - 1, self.bytes - old.size)

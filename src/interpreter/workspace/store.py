@@ -1,4 +1,4 @@
-"""The contents of files, stored once under the hash of their bytes; never a hard link to a live file."""
+"""File contents, each stored once under the hash of its bytes, and never as a hard link to a live file."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from interpreter.errors import UndoError
 from interpreter.host.files import write_all
 from interpreter.workspace.tree import Item, Key, key_of
 
-CONTENTS = "images"  # the name of the folder with the contents, in the folder of a record
+CONTENTS = "images"  # the subfolder with the contents, in a record's folder
 PACK = "pack"
-_PACK_HEAD = struct.Struct(">32sI")  # the hash of what follows, and how long it is
-_PACKED_SIZE = 64 * 1024  # a content that is not larger goes into the pack
+_PACK_HEAD = struct.Struct(">32sI")  # the hash of the content that follows, and its length
+_PACKED_SIZE = 64 * 1024  # contents up to this size go into the pack
 _CHUNK = 1024 * 1024
 _FICLONE = 0x40049409  # Linux: share the blocks of another file until one of the two is written
 
 
 class ContentStore:
-    """The folder of stored contents; only its owner can read it."""
+    """A folder of stored contents that only its owner can read."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -55,25 +55,25 @@ class ContentStore:
         return sum(self._sizes.values())
 
     def follow(self, folder: Path) -> None:
-        """The contents are in another folder now."""
+        """Continue in another folder, to which the contents have been moved."""
         self.folder = folder
         self._pack.path = folder / PACK
 
     def holds(self, item: Item) -> bool:
-        """Whether an item can be made again from what is stored."""
+        """Check whether an item can be recreated from what is stored."""
         return item.content in self._sizes if item.kind == "file" else item.restorable
 
     def size(self, content: str) -> int:
-        """How large a content is; 0 if it is not stored."""
+        """Return the size of a content; 0 if it is not stored."""
         return self._sizes.get(content, 0)
 
     def read(self, content: str) -> bytes:
         return self._pack.get(content) if content in self._pack.places else (self.folder / content).read_bytes()
 
     def take(self, file: BinaryIO) -> tuple[str, Key, int]:
-        """Store the content of an open file as it is now; OSError if it cannot be read or there is no room.
+        """Store the content of an open file as it is now. Raises OSError if it can't be read or there is no room.
 
-        Returns its hash, what `stat` said while it was read, and how many bytes are new.
+        Returns its hash, its `stat` result while it was read, and how many bytes are new.
         """
         key: Key = key_of(os.fstat(file.fileno()))
         for _ in range(3):
@@ -81,7 +81,7 @@ class ContentStore:
             before, key = key, key_of(os.fstat(file.fileno()))
             if before == key:
                 break
-        # If the file is being written all the time, this is what it held at some moment.
+        # If the file is being written all the time, this is its content at some moment.
         return content, before, stored
 
     def write_to(self, content: str, target: BinaryIO) -> None:
@@ -105,7 +105,7 @@ class ContentStore:
         content, is_whole = hashlib.sha256(data).hexdigest(), len(data) == size
         if is_whole and content in self._sizes:
             return content, 0
-        if not self.folder.is_dir():  # there is none yet, or another program removed it
+        if not self.folder.is_dir():  # nothing is stored yet, or another program removed it
             for name in ("_sizes", "_pack"):
                 self.__dict__.pop(name, None)
             self._sizes  # noqa: B018 - makes the folder
@@ -125,7 +125,7 @@ class ContentStore:
                 if content in self._sizes:
                     path.unlink()
                     return content, 0
-                os.rename(path, self.folder / content)  # it is whole or not there, whenever the process dies
+                os.rename(path, self.folder / content)  # complete or absent, whenever the process dies
             except BaseException:
                 path.unlink(missing_ok=True)
                 raise
@@ -134,14 +134,14 @@ class ContentStore:
 
 
 class _Pack:
-    """Small contents, one behind the other in one file: a file for each would cost more than all the rest.
+    """Small contents, one after the other in one file, because a file for each would cost more than all the rest.
 
-    The file is only appended to. What a crash tore is cut off when it is read again.
+    The file is only appended to. An entry that a crash cut short is removed when the file is read again.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.places: dict[str, tuple[int, int]] = {}  # where each content begins in the file, and how long it is
+        self.places: dict[str, tuple[int, int]] = {}  # the position and length of each content in the file
         self._length = 0
         if not path.exists() or not path.stat().st_size:
             return
@@ -149,7 +149,7 @@ class _Pack:
             while self._length + _PACK_HEAD.size <= len(data):
                 digest, size = _PACK_HEAD.unpack_from(data, self._length)
                 start = self._length + _PACK_HEAD.size
-                if start + size > len(data) or not any(digest):  # torn, or never written before the machine went down
+                if start + size > len(data) or not any(digest):  # cut short, or lost when the machine crashed
                     break
                 self.places[digest.hex()], self._length = (start, size), start + size
             whole = len(data)
@@ -157,12 +157,12 @@ class _Pack:
             os.truncate(path, self._length)
 
     def put(self, content: str, data: bytes) -> None:
-        """Add a content under its hash; OSError if there is no room, and then nothing is added."""
+        """Add a content under its hash. Raises OSError, and adds nothing, if there is no room."""
         start = append(self.path, _PACK_HEAD.pack(bytes.fromhex(content), len(data)) + data) + _PACK_HEAD.size
         self.places[content], self._length = (start, len(data)), start + len(data)
 
     def get(self, content: str) -> bytes:
-        """The stored bytes; fewer if the file is damaged."""
+        """Return the stored bytes; fewer if the file is damaged."""
         start, size = self.places[content]
         with open(self.path, "rb", buffering=0) as file:
             return os.pread(file.fileno(), size, start)
@@ -185,7 +185,7 @@ class _Pack:
 
 
 def append(path: Path, data: bytes) -> int:
-    """Append all of it or nothing; returns where it begins. OSError if there is no room."""
+    """Append all of the data or nothing, and return where it begins. Raises OSError if there is no room."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
     try:
         start = os.fstat(descriptor).st_size
@@ -200,7 +200,7 @@ def append(path: Path, data: bytes) -> int:
 
 
 def clone(source: BinaryIO, target: BinaryIO) -> bool:
-    """Let the target share the source's blocks, where the file system can."""
+    """Let the target share the source's disk blocks. False if the file system can't."""
     if sys.platform != "linux":
         return False
     import fcntl
@@ -226,7 +226,7 @@ def hash_of(file: BinaryIO) -> str:
 
 
 def copy_store(old: Path, new: Path, keep: bool) -> None:
-    """Copy the folder of a record, or move it unless `keep`; the new one is whole or not there at all."""
+    """Copy a record's folder, or move it unless `keep`. The new one is complete or does not exist."""
     new.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     if old.exists():
         temporary = new.with_name(f"{new.name}.new")
@@ -239,10 +239,10 @@ def copy_store(old: Path, new: Path, keep: bool) -> None:
 
 
 def _link_or_copy(source: str, target: str) -> None:
-    """Large contents are never written again, so two stores can share them; the rest is written by both."""
+    """Link large contents, which are never written again, so two stores can share them; copy the rest."""
     folder, name = os.path.split(source)
     if os.path.basename(folder) == CONTENTS and name != PACK:
-        with suppress(OSError):  # another file system
+        with suppress(OSError):  # on another file system
             os.link(source, target)
             return
     shutil.copyfile(source, target)

@@ -1,4 +1,4 @@
-"""What is at each path of a folder: scanned with `stat` as cheaply as Python can, or watched if there is a lot."""
+"""What is at each path of a folder: scanned with `stat` as cheaply as Python can, or watched if the folder is large."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from typing import Any, Literal, NamedTuple
 from interpreter.host.files import Folder
 
 Kind = Literal["file", "link", "folder", "other"]
-# What `stat` says: mode, size, mtime and ctime in nanoseconds, inode, number of names.
+# The `stat` fields mode, size, mtime and ctime in nanoseconds, inode, and number of names.
 Key = tuple[int, int, int, int, int, int]
 key_of = attrgetter("st_mode", "st_size", "st_mtime_ns", "st_ctime_ns", "st_ino", "st_nlink")
 
-WATCH_FROM = 2_000  # with so many entries, a tree is watched; looking at fewer costs next to nothing
+WATCH_FROM = 2_000  # entries from which a tree is watched; scanning fewer costs next to nothing
 _TICK = 20_000_000
 _COARSE_TICK = 2_100_000_000
 _SECOND = 1_000_000_000
-_HEAD = struct.Struct("iIII")  # watch, what happened, cookie, length of the name
+_HEAD = struct.Struct("iIII")  # watch, event mask, cookie, length of the name
 _OPEN, _CLOSED, _FOLDER = 0x20, 0x18, 0x4000_0000
 _OVERFLOW, _REMOVED = 0x4000, 0x8000
 _CHANGES = 0x2 | 0x4 | 0x8 | 0x40 | 0x80 | 0x100 | 0x200  # written, attributes, closed, moved away, here, made, deleted
-_MASK = _CHANGES | _OPEN | _CLOSED | 0x0100_0000  # of folders only
+_MASK = _CHANGES | _OPEN | _CLOSED | 0x0100_0000  # folders only
 _LOCAL = {
     "ext2",
     "ext3",
@@ -49,7 +49,7 @@ _LOCAL = {
 
 
 class Item(NamedTuple):
-    """What is at a path; `content` is the hash of a file, the target of a link, the type of anything else."""
+    """What is at a path; `content` is the hash of a file, the target of a link, or the type of anything else."""
 
     kind: Kind
     mode: int
@@ -60,11 +60,11 @@ class Item(NamedTuple):
 
     @property
     def restorable(self) -> bool:
-        """Whether it can be made again from what is stored."""
+        """Check whether it can be recreated from what is stored."""
         return self.content is not None and (self.kind != "other" or self.content == "fifo")
 
 
-Pair = tuple[Item | None, Item | None]  # what was at a path before, and what is there after
+Pair = tuple[Item | None, Item | None]  # what a path held before and after
 
 
 def item_from(key: Key, content: str | None) -> Item:
@@ -84,7 +84,7 @@ def item_from_json(fields: list[Any] | None) -> Item | None:
 
 
 def alike(one: Item | None, other: Item | None) -> bool:
-    """Whether they hold the same, whenever they were written."""
+    """Compare two items, ignoring timestamps."""
     if one is None or other is None:
         return one is other
     if one.kind != other.kind or one.mode != other.mode:
@@ -95,25 +95,25 @@ def alike(one: Item | None, other: Item | None) -> bool:
 
 
 def same(one: Item | None, other: Item | None) -> bool:
-    """Whether they are alike and have the same time."""
+    """Compare two items, including their timestamps."""
     return alike(one, other) and (one is None or other is None or one.mtime_ns == other.mtime_ns)
 
 
 def repository_of(path: str) -> str | None:
-    """The outermost `.git` folder that a path is in."""
+    """Return the outermost `.git` folder that a path is in."""
     parts = path.split("/")
     return "/".join(parts[: parts.index(".git") + 1]) if ".git" in parts else None
 
 
-def unchanged(found: Item | None, known: Item | None) -> bool:
-    """Whether `stat` finds the very thing that was known to be at a path."""
-    if found is None or known is None:
-        return found is known
-    return (found.kind, found.inode, *found[2:4]) == (known.kind, known.inode, *known[2:4])
+def unchanged(present: Item | None, known: Item | None) -> bool:
+    """Check whether an item is still the same file, judging by its `stat` result."""
+    if present is None or known is None:
+        return present is known
+    return (present.kind, present.inode, *present[2:4]) == (known.kind, known.inode, *known[2:4])
 
 
 def item_at(folder: Folder, path: str) -> Item | None:
-    """What `stat` says about a path, without its content; None if nothing is there or a link leads there."""
+    """Return what `stat` says about a path, without its content; None if it can't be reached without links."""
     try:
         return item_from(key_of(folder.stat(path)), None)
     except OSError:
@@ -124,28 +124,28 @@ def item_at(folder: Folder, path: str) -> Item | None:
 
 
 class FileTree:
-    """What `stat` says about everything under a root, as it was last seen. The root's own path is empty.
+    """The `stat` results of everything under a root, as last seen. The root's own path is empty.
 
     `opened` opens a folder. `closes` says why a folder is left out, given its path and the names in it. A large tree is
-    watched, and only what has changed is looked at again.
+    watched, and only what has changed is scanned again.
     """
 
     def __init__(
         self, opened: Callable[[str], AbstractContextManager[int]], closes: Callable[[str, Container[str]], str | None]
     ) -> None:
         self._opened, self._closes = opened, closes
-        self.skip: frozenset[str] = frozenset()  # folders that are left out and not named
+        self.skip: frozenset[str] = frozenset()  # folders that are left out and not reported
         self.root: Key | None = None
         self.folders: dict[str, dict[str, Key]] = {}
         self.closed: dict[str, str] = {}  # folders that are not read, and why
         self.count = 0
-        # The paths that have changed, with what was there before, until the user of the tree clears it.
+        # The changed paths, with what was there before, until the user of the tree clears them.
         self.changed: dict[str, Key | None] = {}
         self._device = 0
         self._watch: Watch | None = None
         self._may_watch = True
         self._unwatched: set[str] = set()
-        self._uncertain = True  # whether everything has to be looked at
+        self._uncertain = True  # whether everything has to be scanned
 
     def key(self, path: str) -> Key | None:
         if not path:
@@ -154,7 +154,7 @@ class FileTree:
         return self.folders.get(parent, {}).get(name)
 
     def refresh(self, limit: int) -> None:
-        """Look again; of more entries than the limit, the folders deepest down are left out."""
+        """Scan for changes. If there are more entries than the limit, the deepest folders are left out."""
         changes = self._watch.changes() if self._watch is not None else None
         root = self.root
         try:
@@ -168,8 +168,8 @@ class FileTree:
         if self.root != root:
             self.changed.setdefault("", root)
         is_same = root is not None and self.root is not None and root[4] == self.root[4]
-        uncertain, self._uncertain = self._uncertain, True  # until this has ended well
-        if uncertain or changes is None or not is_same:  # no watch reports that the root was replaced
+        uncertain, self._uncertain = self._uncertain, True  # until this scan has succeeded
+        if uncertain or changes is None or not is_same:  # no watch reports a replaced root
             pending = deque(["", *self.folders, *self.closed])
         else:
             pending = deque(self._unwatched)
@@ -179,7 +179,7 @@ class FileTree:
                 pending.append(path)
             for path, names in changes.items():
                 self._check(path, names, pending)
-            # A file that has changed under one name has changed under its others, of which nothing is reported.
+            # A file that has changed under one name has changed under its others, for which there are no events.
             keys = map(self.key, self.changed)
             inodes = {key[4] for key in keys if key is not None and stat.S_ISREG(key[0]) and key[5] > 1}
             for path, folder in list(self.folders.items()) if inodes else ():
@@ -197,22 +197,22 @@ class FileTree:
                 self._may_watch = False
                 with suppress(OSError):
                     self._watch = Watch() if can_watch(self._device) else None
-                    pending.extendleft(done)  # what changed before its folder was watched would be missed
+                    pending.extendleft(done)  # changes made before the folder was watched would be missed
                     done = set()
         self._uncertain = False
 
     def leave_out(self, path: str) -> None:
-        """Forget a folder, and do not name it."""
+        """Leave a folder out, and don't report it."""
         self.skip |= {path}
         self._drop(path)
 
     def drain(self) -> None:
-        """Many files are being read: take the events of that from the kernel, which holds only so many."""
+        """Take pending events from the kernel, which only holds so many, while many files are being read."""
         if self._watch is not None:
             self._watch.read()
 
     def _check(self, path: str, names: set[str], pending: deque[str]) -> None:
-        """Look at some names in a folder."""
+        """Update some names in a folder."""
         folder = self.folders.get(path)
         if folder is None:
             return
@@ -228,7 +228,7 @@ class FileTree:
             pending.append(path)
 
     def _read(self, path: str, pending: deque[str], limit: int) -> None:
-        """Look at everything in a folder."""
+        """Update everything in a folder."""
         folder = self.folders.get(path)
         try:
             if folder is None and self.count >= limit:
@@ -242,33 +242,33 @@ class FileTree:
                     self._unwatched.discard(path)
                 else:
                     self._unwatched.add(path)
-                found: dict[str, Key] = {}
+                entries: dict[str, Key] = {}
                 with os.scandir(descriptor) as listing:
                     for entry in listing:
-                        if len(found) >= limit:
+                        if len(entries) >= limit:
                             self._close(path, "there are too many files")
                             return
                         try:
-                            found[entry.name] = key_of(entry.stat(follow_symlinks=False))
-                        except OSError:  # it has just gone
+                            entries[entry.name] = key_of(entry.stat(follow_symlinks=False))
+                        except OSError:  # just deleted
                             continue
         except PermissionError:
-            self.closed[path] = "may not be read"  # it is assumed to hold what it held
+            self.closed[path] = "may not be read"  # its contents are assumed unchanged
             return
         except OSError:
-            self._drop(path)  # it has just gone
+            self._drop(path)  # just deleted
             return
-        if path and (why := self._closes(path, found)):
+        if path and (why := self._closes(path, entries)):
             self._close(path, why)
             return
         self.closed.pop(path, None)
         folder = self.folders.setdefault(path, {})
-        if folder != found:
-            for name in [name for name in folder.keys() | found.keys() if folder.get(name) != found.get(name)]:
-                self._set(path, folder, name, found.get(name), pending)
+        if folder != entries:
+            for name in [name for name in folder.keys() | entries.keys() if folder.get(name) != entries.get(name)]:
+                self._set(path, folder, name, entries.get(name), pending)
 
     def _set(self, path: str, folder: dict[str, Key], name: str, key: Key | None, pending: deque[str]) -> None:
-        """A name in a folder is this now."""
+        """Record what a name in a folder is now."""
         old = folder.get(name)
         if old == key:
             return
@@ -309,18 +309,21 @@ class FileTree:
 
 
 def is_fresh(key: Key, now: int) -> bool:
-    """Whether it changed so recently that another change may not show in its times.
+    """Check whether a file changed so recently that another change may not show in its times.
 
     File systems stamp with the tick of a clock; those without fractions of a second have ticks of up to two seconds.
     """
     changed, touched = key[3], key[2]
     coarse = not (touched % _SECOND or changed % _SECOND)
     since = now - (_COARSE_TICK if coarse else _TICK)
-    return changed > since or since < touched <= now  # programs set mtime to any time, also in the future
+    return changed > since or since < touched <= now  # programs can set mtime to any time, even in the future
 
 
 def installed(path: str, names: Container[str]) -> str | None:
-    """What a folder is that an installer filled and can fill again; such folders are too large to copy."""
+    """Say what kind of folder an installer filled and can fill again; None for others.
+
+    Such folders are too large to copy.
+    """
     if "pyvenv.cfg" in names:
         return "a virtual environment"
     return "installed packages" if path.rpartition("/")[2] == "node_modules" else None
@@ -328,33 +331,33 @@ def installed(path: str, names: Container[str]) -> str | None:
 
 # -- watching ----------------------------------------------------------------------------------------------------
 
-# The kernel reports which files of a large tree have changed, so that the rest need not be looked at. Linux only
-# (inotify). Elsewhere, and on network file systems, where other machines make changes that no kernel reports, a tree is
+# The kernel (Linux only, inotify) reports which files of a large tree have changed, so that the rest need not be
+# scanned. Elsewhere, and on network file systems, where other machines make changes that no kernel reports, a tree is
 # scanned.
 
 
 class Watch:
-    """Notes what changes in folders; OSError if the system has no watches or no more of them."""
+    """Notes what changes in folders. Raises OSError if the system has no watches or no more of them."""
 
     def __init__(self) -> None:
         self._fd = -1
         self._fd = _call("inotify_init1", os.O_NONBLOCK | os.O_CLOEXEC)
         self._paths: dict[int, str] = {}
         self._watches: dict[str, int] = {}
-        self._open = Counter[tuple[int, bytes]]()  # memory that is mapped from a file changes it without an event
+        self._open = Counter[tuple[int, bytes]]()  # files mapped into memory change without an event
         self._changes: dict[str, set[str]] = {}
         self._overflowed = False
-        # Folders that were deleted; another one may be there now, even with the same inode.
+        # Deleted folders. A new one may be at the same path now, even with the same inode.
         self.deleted: set[str] = set()
         with open("/proc/sys/fs/inotify/max_user_watches", encoding="ascii") as file:
-            self._most = int(file.read()) // 2  # other programs need some, too
+            self._most = int(file.read()) // 2  # leave some for other programs
 
     def __del__(self) -> None:
         if self._fd >= 0:
             os.close(self._fd)
 
     def add(self, path: str, descriptor: int) -> bool:
-        """Watch an open folder under this path; False if there are no more watches."""
+        """Watch an open folder under this path. False if there are no more watches."""
         if path not in self._watches and len(self._watches) >= self._most:
             return False
         try:
@@ -365,7 +368,7 @@ class Watch:
         return True
 
     def remove(self, path: str) -> None:
-        """The folder is gone, or is another one now."""
+        """Stop watching a path whose folder is gone or has been replaced."""
         watch = self._watches.pop(path, None)
         if watch is not None and self._paths.get(watch) == path:
             del self._paths[watch]
@@ -373,7 +376,7 @@ class Watch:
                 _call("inotify_rm_watch", self._fd, watch)
 
     def read(self) -> None:
-        """Note what has happened so far; the kernel holds only so much."""
+        """Read pending events; the kernel only holds so many."""
         while True:
             try:
                 data = os.read(self._fd, 1 << 18)
@@ -398,18 +401,18 @@ class Watch:
                         continue
                     if mask & _OPEN:
                         self._open[watch, name] += 1
-                    elif mask & _CLOSED:  # it may have been opened before it was watched
+                    elif mask & _CLOSED:  # opened before it was watched, perhaps
                         self._open[watch, name] = max(0, self._open[watch, name] - 1)
 
     def changes(self) -> dict[str, set[str]] | None:
-        """The names that have changed since the last time, by folder; None if too much happened to know."""
+        """Return and clear the names that have changed, by folder; None if events were lost."""
         self.read()
         changes, overflowed = self._changes, self._overflowed
         self._changes, self._overflowed = {}, False
         if overflowed:
             self._open.clear()
             return None
-        self._open = +self._open  # without what is closed
+        self._open = +self._open  # drops closed files
         for watch, name in self._open:
             if watch in self._paths:
                 changes.setdefault(self._paths[watch], set()).add(os.fsdecode(name))
@@ -417,7 +420,7 @@ class Watch:
 
 
 def can_watch(device: int) -> bool:
-    """Whether everything that changes on this file system is reported."""
+    """Check whether the kernel reports every change on this file system."""
     if sys.platform != "linux":
         return False
     number = f"{os.major(device)}:{os.minor(device)}"

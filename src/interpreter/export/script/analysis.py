@@ -1,4 +1,4 @@
-"""Which names a block reads, binds and changes, and what else it does: by reading its code, without running it."""
+"""Find which names a block reads, binds and changes, and its other effects, by reading its code without running it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-# Called by their bare names, they only look at their arguments.
+# Called by their bare names, they don't change their arguments.
 PURE_FUNCTIONS = frozenset(
     """
     abs all any ascii bin bool bytes callable chr complex dict dir divmod enumerate filter float format frozenset
@@ -14,9 +14,9 @@ PURE_FUNCTIONS = frozenset(
     round set slice sorted str sum tuple type zip Counter Path
     """.split()
 )
-# They show their arguments, and do nothing else.
+# They show their arguments and do nothing else.
 DISPLAY_FUNCTIONS = frozenset({"print", "display", "pprint"})
-# Called as methods or as functions of a module, they leave their object as it is, unless told `inplace=True`.
+# Called as methods or as functions of a module, they don't change their object, except with `inplace=True`.
 PURE_METHODS = frozenset(
     """
     abs agg aggregate all any apply applymap arange argmax argmin argsort array asarray assign astype average
@@ -39,7 +39,7 @@ PURE_METHODS = frozenset(
     predict predict_proba score accuracy_score r2_score mean_squared_error mean_absolute_error dumps
     """.split()
 )
-# They may change the object whose methods they are, but not what they are given.
+# They may change the object whose methods they are, but not their arguments.
 KEEPS_ARGUMENTS = frozenset(
     """
     annotate axhline axvline bar barh barplot boxplot countplot errorbar fill_between fit fit_transform heatmap hist
@@ -49,7 +49,7 @@ KEEPS_ARGUMENTS = frozenset(
     dump dumps write writerow writerows run
     """.split()
 )
-# Called in any way, they change files, databases or something outside of the program.
+# However they are called, they change files, databases or something outside the program.
 SIDE_EFFECT_FUNCTIONS = frozenset(
     """
     chmod commit copyfile copytree dump execute executemany executescript extractall imsave imwrite makedirs mkdir
@@ -59,18 +59,18 @@ SIDE_EFFECT_FUNCTIONS = frozenset(
     write_image write_json write_text writelines writerow writerows writestr check_call check_output Popen
     """.split()
 )
-# What is called of these changes the world, unless it is known to look only.
+# Any function of these modules has side effects, unless it is known to be pure.
 SIDE_EFFECT_MODULES = frozenset({"os", "shutil", "subprocess", "webbrowser", "smtplib", "ftplib"})
-# Through these, code can read and change names that cannot be seen in it.
+# With these, code can read and change names that don't appear in it.
 OPAQUE = frozenset({"exec", "eval", "globals", "locals", "vars", "compile", "__import__", "get_ipython"})
 
 
 @dataclass
 class Names:
-    """What a piece of code does to the names around it."""
+    """The effects of a piece of code on the names around it."""
 
     reads: set[str] = field(default_factory=set)  # read before the code itself has bound them
-    late: set[str] = field(default_factory=set)  # read in functions that it defines: whenever those are called
+    late: set[str] = field(default_factory=set)  # read by functions that it defines, when those are called
     binds: set[str] = field(default_factory=set)  # bound for certain, so that their earlier values do not matter
     may_bind: set[str] = field(default_factory=set)  # bound in a branch or a loop
     # Changed in place: assigned into, or handed to something that may change them.
@@ -78,16 +78,16 @@ class Names:
     modules: dict[str, str] = field(default_factory=dict)  # names bound by imports, with the module of each
     # Groups of names that may stand for parts of one object.
     alike: set[frozenset[str]] = field(default_factory=set)
-    functions: dict[str, Names] = field(default_factory=dict)  # what calling the functions that it defines does
-    changes_arguments: bool = False  # of a function: it may change what it is given
-    effects: bool = False  # it changes files or something outside of the program
+    functions: dict[str, Names] = field(default_factory=dict)  # the effects of calling each function that it defines
+    changes_arguments: bool = False  # of a function: it may change its arguments
+    effects: bool = False  # it changes files or something outside the program
     opaque: bool = False  # it may read and change any name
     star: bool = False
     awaits: bool = False
 
     @property
     def only_looks(self) -> bool:
-        """Of a function: calling it changes nothing."""
+        """Check that calling a function changes nothing."""
         return not (self.effects or self.changes or self.changes_arguments or self.opaque)
 
     @property
@@ -104,7 +104,7 @@ class KnownNames(dict[str, Names]):
 
 
 def names_of(nodes: Iterable[ast.stmt], known: KnownNames | None = None) -> Names:
-    """What statements do to names; `known` has the functions of earlier blocks."""
+    """Collect the effects of statements on names; `known` has the functions of earlier blocks."""
     reading = _NamesReader(known or KnownNames())
     for node in nodes:
         reading.visit(node)
@@ -127,11 +127,11 @@ class _NamesReader(ast.NodeVisitor):
         self._bound.add(name)
 
     def _change(self, node: ast.expr) -> None:
-        """Something of this object changes."""
+        """Note that the object behind an expression changes."""
         root = root_name(node)
         if root is not None:
             self.names.changes.add(root)
-            # os.environ and its like are read by what runs later, without a name.
+            # os.environ and the like are read by code that runs later, without naming them.
             is_target = isinstance(node, ast.Attribute | ast.Subscript) and not isinstance(node.ctx, ast.Load)
             self.names.effects |= is_target and self._package(root) in SIDE_EFFECT_MODULES
 
@@ -160,7 +160,7 @@ class _NamesReader(ast.NodeVisitor):
         self.visit(node.value)
         for target in node.targets:
             self.visit(target)
-        # What a name is taken from may change when the name's object does.
+        # The name and what it is taken from may share one object, so changing one may change the other.
         bound = {name.id for target in node.targets for name in ast.walk(target) if isinstance(name, ast.Name)}
         sources = {root for part in sources_of(node.value) if (root := root_name(part)) and not self._package(root)}
         if len(bound | sources) > 1:
@@ -220,7 +220,7 @@ class _NamesReader(ast.NodeVisitor):
             self.visit(default)
 
     def _inside(self, body: list[ast.stmt], given: ast.arguments | None = None) -> Names:
-        """What the body does when it is called; what it reads is needed from then on."""
+        """Return the effects of calling a body. What it reads counts as read later, by calls."""
         parameters = []
         if given is not None:
             starred = filter(None, (given.vararg, given.kwarg))
@@ -294,7 +294,7 @@ class _NamesReader(ast.NodeVisitor):
             self._change(argument)
 
     def _package(self, name: str) -> str:
-        """The top-level package that a name was imported from, if it was."""
+        """Return the top-level package that a name was imported from, or an empty string."""
         module = self.names.modules.get(name) or self._known.modules.get(name, "")
         return module.partition(".")[0]
 
@@ -303,7 +303,7 @@ class _NamesReader(ast.NodeVisitor):
 
 
 def root_name(node: ast.expr) -> str | None:
-    """The name that `name.attribute[index].method()` begins with."""
+    """Return the name that an expression like `name.attribute[index].method()` begins with."""
     match node:
         case ast.Name(id=name):
             return name
@@ -315,7 +315,7 @@ def root_name(node: ast.expr) -> str | None:
 
 
 def sources_of(value: ast.expr) -> list[ast.expr]:
-    """The expressions that the value may share an object with: not those that make a new one."""
+    """List the expressions that a value may share an object with; those that make a new object don't count."""
     match value:
         case ast.Tuple(elts=parts) | ast.List(elts=parts):
             return [source for part in parts for source in sources_of(part)]
@@ -333,7 +333,7 @@ def called_name(call: ast.Call) -> str:
 
 
 def only_looks(call: ast.Call, functions: Mapping[str, Names] | None = None) -> bool:
-    """Whether a call is known to change nothing; `functions` are those that the conversation defined."""
+    """Check that a call is known to change nothing; `functions` are those that the conversation defined."""
     if any(keyword.arg == "inplace" for keyword in call.keywords):
         return False
     match call.func:
@@ -360,7 +360,7 @@ def is_open_for_writing(call: ast.Call) -> bool:
 
 
 def is_inspection(node: ast.stmt, functions: Mapping[str, Names]) -> bool:
-    """Whether a statement only shows something, so that nothing later can depend on it."""
+    """Check that a statement only shows something, so that nothing later can depend on it."""
 
     def acts(part: ast.AST) -> bool:
         if isinstance(part, ast.Call):

@@ -1,4 +1,4 @@
-"""The conversation as a program: the steps that the results need, in order, under a header that says what they need."""
+"""The conversation as a program: the steps that the results need, in order, under a header with its dependencies."""
 
 from __future__ import annotations
 
@@ -51,9 +51,9 @@ def program(conversation: ExportedConversation) -> Document:
 
 
 def header(installed: Installed, dependencies: Sequence[str], title: str, notes: Sequence[str]) -> str:
-    """Inline script metadata (PEP 723): `uv run` and `pipx run` install what it names. Then a docstring.
+    """Write inline script metadata (PEP 723), which `uv run` and `pipx run` install, and a docstring.
 
-    The table of ours is the lock: the Python that ran the blocks, and every package that was there for them.
+    Our own table in it is the lock: the Python that ran the blocks, and every package that was installed for them.
     """
     major, minor, micro = installed.python
     lock = [f'#   "{line}",\n' for line in installed.lock(dependencies)]
@@ -73,7 +73,7 @@ def header(installed: Installed, dependencies: Sequence[str], title: str, notes:
 
 @dataclass
 class KeptStep:
-    """A step that stays: whole, as a result, or of a failed one only some statements."""
+    """A step of the program: the whole step, or from a failed one only some statements."""
 
     step: ProgramStep
     is_result: bool
@@ -81,10 +81,10 @@ class KeptStep:
 
 
 class StepChoice:
-    """The steps that are kept, in order, and what should be said about them.
+    """Chooses the steps to keep, in order, and collects notes about them.
 
-    Those are the results and what they need; with `everything`, all that succeeded. A pass goes from the last step to
-    the first. It is repeated until nothing new is needed, since functions may need names that were bound after them.
+    It keeps the results and what they need; with `everything`, all steps that succeeded. A pass goes from the last step
+    to the first. It is repeated until nothing new is needed, since functions may need names that were bound after them.
     """
 
     def __init__(self, steps: Sequence[ProgramStep], everything: bool) -> None:
@@ -127,7 +127,7 @@ class StepChoice:
             self.notes.append(f"Not defined by any included block: {_listed(missing)}.")
 
     def _look_at_failed(self, at: int, needed: set[str]) -> None:
-        """A failed step may have bound names that later ones read: those that no other step can have bound."""
+        """Keep the statements of a failed step that bind names which later steps need and no other step binds."""
         step = self._steps[at]
         earlier = {name for name in step.names.writes | step.names.reads if self._first.get(name, at) < at}
         missing = ((step.names.binds | step.names.may_bind) & (needed | self._late)) - earlier
@@ -153,23 +153,23 @@ def _listed(names: Iterable[str]) -> str:
 
 
 def _results(steps: Sequence[ProgramStep]) -> set[int]:
-    """Steps that changed a file, drew a figure or did something outside, and the last that printed."""
-    found = set()
+    """Collect the ids of steps that are results: they have effects or drew a figure, or are the last that printed."""
+    results = set()
     for step in steps:
         names = step.names
         if names.effects or names.opaque or names.star or step.shows_picture or throws_result_away(step):
-            found.add(id(step))
+            results.add(id(step))
     printing = [step for step in steps if step.kind == "python" and step.printed]
     if printing:
         last, shown = printing[-1], printing[-1].inspections
         only_values = shown == last.body and all(isinstance(node, ast.Expr) and not is_show(node) for node in shown)
-        if not (found and only_values):
-            found.add(id(last))
-    return found
+        if not (results and only_values):
+            results.add(id(last))
+    return results
 
 
 def _alias_groups(steps: Sequence[ProgramStep]) -> dict[str, set[str]]:
-    """For names that may stand for parts of one object all of these: changing one may change the others."""
+    """Map each name to all names that may share an object with it, since changing one may change the others."""
     packages: dict[str, set[str]] = {}
     for step in steps:
         for name, module in step.names.modules.items():
@@ -187,7 +187,7 @@ def _alias_groups(steps: Sequence[ProgramStep]) -> dict[str, set[str]]:
 class _ProgramWriter:
     def __init__(self, choice: StepChoice, installed: Installed, everything: bool) -> None:
         self._installed = installed.modules
-        self._added: set[str] = set()  # import lines that our own code needs
+        self._added: set[str] = set()  # import lines that code added by us needs
         self._kept = choice.kept
         self._everything = everything
         self.notes: list[str] = []
@@ -200,7 +200,7 @@ class _ProgramWriter:
         self._last_printing = next((one for one in reversed(self._kept) if one.step.printed and one.is_result), None)
 
     def body(self) -> str:
-        """Imports, the function for shell commands if there is one, and the steps."""
+        """Join the imports, the function for shell commands if there is one, and the steps."""
         pieces, heading = [], ""
         for one in self._kept:
             code = self._code(one).strip("\n")
@@ -244,7 +244,7 @@ class _ProgramWriter:
         if value is not None and printing and _shows_its_value(step, value):
             shown = ast.get_source_segment(code, value.value) or ast.unparse(value.value)
             code = edited(code, [Edit.of(value, f"print({shown})")])
-            # They stand before the last one, so that the edit there has not moved them.
+            # They come before the last one, so the edit above has not moved them.
             gone = [node for node in step.inspections if node is not value and not is_show(node)]
         else:
             keeps_prints = one.is_result or self._everything
@@ -257,7 +257,7 @@ class _ProgramWriter:
         return self._with_figures(step, without(code, gone))
 
     def _with_figures(self, step: ProgramStep, code: str) -> str:
-        """Figures were shown at the end of a block; a program has to show them itself."""
+        """Add a call that shows figures, which the session showed at the end of the block without one."""
         if not step.shows_picture or re.search(r"\.show\(", code):
             return code
         packages = {module.partition(".")[0] for module in self._modules.values()}
@@ -272,15 +272,15 @@ class _ProgramWriter:
 
 
 def _shows_its_value(step: ProgramStep, node: ast.Expr) -> bool:
-    """Whether the block's last expression was shown because it has a value."""
+    """Check whether the session showed the block's last expression because it has a value."""
     if is_show(node) or (isinstance(node.value, ast.Constant) and node.value.value is None):
         return False
     return step.printed and not step.shows_picture and not step.code.rstrip().endswith(";")
 
 
 def _in_event_loop(code: str, bound: Sequence[str]) -> str:
-    """The steps in one coroutine; their names stay global, as they were in the session."""
-    inside: set[int] = set()  # the inner lines of strings stay as they are
+    """Put the steps into one coroutine; their names stay global, as they were in the session."""
+    inside: set[int] = set()  # lines inside strings are not indented
     for node in ast.walk(ast.parse(code)):
         if isinstance(node, ast.Constant | ast.JoinedStr) and node.end_lineno and node.end_lineno > node.lineno:
             inside |= set(range(node.lineno + 1, node.end_lineno + 1))
@@ -317,9 +317,9 @@ print(json.dumps({"python": list(sys.version_info[:3]), "modules": modules, "ver
 _TIMEOUT = 120.0
 _NAME = re.compile(r"[\w.!+-]+")
 _BAD_ANSWERS = (ValueError, TypeError, KeyError, AttributeError, RecursionError)
-# Where one of these happens first, an import after it may mean something else than before it.
+# After code that matches one of these, an import may load a different module than before it.
 _BEFORE_IMPORTS = re.compile(r"\bsys\.path\b|\bos\.environ\b|\bputenv\(|\bmatplotlib\.use\(")
-# What some functions import only when they are called, as it is imported.
+# Modules that pandas imports only when these functions are called.
 _LAZY_IMPORTS = {
     "read_excel": "openpyxl",
     "to_excel": "openpyxl",
@@ -335,27 +335,27 @@ _LAZY_IMPORTS = {
 
 @dataclass(frozen=True)
 class Installed:
-    """A Python with its packages."""
+    """A Python installation with its packages."""
 
     python: tuple[int, int, int]
-    modules: Mapping[str, list[str]] = field(default_factory=dict)  # by import name, the packages that bring it
+    modules: Mapping[str, list[str]] = field(default_factory=dict)  # by import name, the packages that provide it
     versions: Mapping[str, str] = field(default_factory=dict)
-    needs: Mapping[str, list[str]] = field(default_factory=dict)  # by package, the names of those that it needs
+    needs: Mapping[str, list[str]] = field(default_factory=dict)  # by package, the names of its dependencies
 
     def lock(self, needed: Iterable[str]) -> list[str]:
-        """The exact version of each of these packages, given as `name==version`, and of all that they need in turn."""
+        """Pin these packages, given as `name==version`, and all that they depend on, to the installed versions."""
         have = {_normalized(name): name for name in self.versions}
-        found, todo = set[str](), [line.partition("==")[0] for line in needed]
+        locked, todo = set[str](), [line.partition("==")[0] for line in needed]
         while todo:
             name = todo.pop()
-            if name in have and name not in found:
-                found.add(name)
+            if name in have and name not in locked:
+                locked.add(name)
                 todo += map(_normalized, self.needs.get(have[name], ()))
-        return sorted(f"{name}=={self.versions[have[name]]}" for name in found)
+        return sorted(f"{name}=={self.versions[have[name]]}" for name in locked)
 
 
 def installed_for(python: str, environment: Mapping[str, str], containment: Containment | None = None) -> Installed:
-    """Ask the session's Python what it has, in the session's sandbox. Code can have changed what it answers."""
+    """List the Python and packages of the session, in its sandbox. Code can forge the answer, so it is checked."""
     try:
         done = run_to_end(
             Start([python, "-c", _LIST_PACKAGES_SCRIPT], dict(environment), "/"), containment, b"", _TIMEOUT
@@ -376,7 +376,10 @@ def installed_for(python: str, environment: Mapping[str, str], containment: Cont
 
 
 def dependencies_of(code: str, installed: Installed, asked: Iterable[str], folder: str) -> tuple[list[str], list[str]]:
-    """The packages behind the code's imports and those that the session installed by name, and notes about them."""
+    """Find the packages that the code imports or that the session installed by name.
+
+    Returns them with notes about them.
+    """
     tree, names, notes = ast.parse(code), set[str](), []
     imported: set[str] = set()
     for node in ast.walk(tree):
@@ -397,7 +400,7 @@ def dependencies_of(code: str, installed: Installed, asked: Iterable[str], folde
         called = {_LAZY_IMPORTS.get(node.attr, "") for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
         names |= {packages[0] for module in called if (packages := installed.modules.get(module))}
     have = {_normalized(name): name for name in installed.versions}
-    wanted = (_normalized(re.split(r"[\[<>=!~;@ ]", words, maxsplit=1)[0]) for words in asked)
+    wanted = (_normalized(re.split(r"[\[<>=!~;@ ]", spec, maxsplit=1)[0]) for spec in asked)
     names |= {have[name] for name in wanted if name in have}
     versions = {name: installed.versions.get(name, "").partition("+")[0] for name in names}
     lines = [_normalized(name) + (f"=={version}" if version else "") for name, version in versions.items()]
@@ -409,23 +412,23 @@ def _normalized(name: str) -> str:
 
 
 def top_imports(code: str, installed: Container[str]) -> list[ast.Import | ast.ImportFrom]:
-    """The imports that can stand at the top of the program: those that do not depend on what was done before them.
+    """List the imports that can move to the top of the program, because nothing that runs before changes their meaning.
 
-    A module of the folder is not among them: an earlier step may have made it.
+    Modules in the folder stay in place: an earlier step may have created them.
     """
     settled = _BEFORE_IMPORTS.search(code) is None
-    found = []
+    imports = []
     for node in ast.parse(code).body:
         if isinstance(node, ast.Import | ast.ImportFrom):
             named = [node.module or ""] if isinstance(node, ast.ImportFrom) else [each.name for each in node.names]
             others = {name.partition(".")[0] for name in named} - sys.stdlib_module_names
             if not others or (settled and all(module in installed for module in others)):
-                found.append(node)
-    return found
+                imports.append(node)
+    return imports
 
 
 def import_lines(nodes: Iterable[ast.Import | ast.ImportFrom], added: set[str], code: str) -> str:
-    """The import lines that the code needs, each once: the standard library's first, then the others."""
+    """List the import lines that the code needs, each once: the standard library's first, then the others."""
     used = {node.id for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Name)}
     lines = {line for node in nodes for line in _lines(node, used)} | added
     ordered = sorted(lines, key=lambda line: (_rank(line), line.startswith("from"), line))
@@ -434,7 +437,7 @@ def import_lines(nodes: Iterable[ast.Import | ast.ImportFrom], added: set[str], 
 
 def _lines(node: ast.Import | ast.ImportFrom, used: set[str]) -> list[str]:
     if isinstance(node, ast.Import):
-        # `import a.b` may be there for what it registers, whether its name is used or not.
+        # Keep `import a.b` even if its name isn't used: it may be imported for what it registers.
         kept = [alias for alias in node.names if "." in alias.name or (alias.asname or alias.name) in used]
         return [ast.unparse(ast.Import([alias])) for alias in kept]
     if node.module == "__future__":

@@ -1,4 +1,4 @@
-"""The blocks of a conversation as steps of a program: their code in plain Python, and what each one does."""
+"""The blocks of a conversation as steps of a program: their code in plain Python, and the effects of each."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from interpreter.session.journal.reader import Entry, RecordedBlock, Said
 _JUST_RUN = frozenset({"time", "timeit", "capture", "prun"})
 _SHELLS = frozenset({"bash", "sh", "shell", "system", "sx", "!"})
 _INSTALLING = re.compile(r"^\s*(?:[\w./-]*python[\d.]*\s+-m\s+)?(?:uv\s+)?pip3?\s+install\s+(?P<what>.*)$")
-_GONE = "\0"  # cannot stand in source code
+_GONE = "\0"  # cannot occur in source code
 
 
 @dataclass
 class ProgramStep:
-    """One block that ran, ready to be chosen or left out."""
+    """A block that ran, for StepChoice to keep or leave out."""
 
     block: RecordedBlock
     code: str
@@ -40,8 +40,8 @@ class ProgramStep:
     body: list[ast.stmt] = field(default_factory=list)
     names: Names = field(default_factory=Names)
     imports: set[str] = field(default_factory=set)
-    functions: dict[str, Names] = field(default_factory=dict)  # that it names, of its own or of earlier steps
-    modules: dict[str, str] = field(default_factory=dict)  # the same
+    functions: dict[str, Names] = field(default_factory=dict)  # those that it uses, defined here or in earlier steps
+    modules: dict[str, str] = field(default_factory=dict)  # those that it uses, imported here or in earlier steps
 
     @property
     def failed(self) -> bool:
@@ -65,7 +65,7 @@ class ProgramStep:
 
 @dataclass
 class ProgramSteps:
-    """What the conversation did, and what of it a program cannot do."""
+    """The steps of a conversation, what it installed, and notes about what a program cannot repeat."""
 
     steps: list[ProgramStep] = field(default_factory=list)
     installed: list[str] = field(default_factory=list)
@@ -73,8 +73,8 @@ class ProgramSteps:
 
 
 def steps_of(entries: Sequence[Entry], registry: Registry = BUILT_IN) -> ProgramSteps:
-    """The steps in order; blocks that did not run are none."""
-    found, known, heading, number = ProgramSteps(), KnownNames(), "", 0
+    """Turn the blocks that ran into steps, in order."""
+    program_steps, known, heading, number = ProgramSteps(), KnownNames(), "", 0
     for entry in entries:
         if isinstance(entry, Said) and entry.role == "user" and entry.text.strip():
             heading = entry.text.strip().splitlines()[0]
@@ -83,21 +83,23 @@ def steps_of(entries: Sequence[Entry], registry: Registry = BUILT_IN) -> Program
             continue
         language = registry.describe(entry.language)
         if language.script is not None:
-            resolve(language.script)(found, known, entry, number, heading)
+            resolve(language.script)(program_steps, known, entry, number, heading)
         elif entry.succeeded:
-            found.notes.append(f"Block {number} ({language.name.lower()}) is not included: the program is in Python.")
-    return found
+            program_steps.notes.append(
+                f"Block {number} ({language.name.lower()}) is not included: the program is in Python."
+            )
+    return program_steps
 
 
-def add_python(found: ProgramSteps, known: KnownNames, block: RecordedBlock, number: int, heading: str) -> None:
+def add_python(program_steps: ProgramSteps, known: KnownNames, block: RecordedBlock, number: int, heading: str) -> None:
     plain = plain_python(block.code)
     if plain is None:
         if block.succeeded:
-            found.notes.append(f"Block {number} is not valid Python and is not included.")
+            program_steps.notes.append(f"Block {number} is not valid Python and is not included.")
         return
-    found.installed += plain.installed
+    program_steps.installed += plain.installed
     if block.succeeded:
-        found.notes += [f"Block {number}: `{what}` is not included." for what in plain.dropped]
+        program_steps.notes += [f"Block {number}: `{what}` is not included." for what in plain.dropped]
     step = ProgramStep(block, plain.code, "python", heading, imports=plain.imports)
     step.body = ast.parse(plain.code).body
     known.modules.update({module: module for module in plain.imports})
@@ -109,17 +111,17 @@ def add_python(found: ProgramSteps, known: KnownNames, block: RecordedBlock, num
     named = step.names.reads | step.names.late | step.names.binds | step.names.may_bind | plain.imports
     step.functions = {name: known[name] for name in named if name in known}
     step.modules = {name: known.modules[name] for name in named if name in known.modules}
-    found.steps.append(step)
+    program_steps.steps.append(step)
 
 
-def add_shell(found: ProgramSteps, known: KnownNames, block: RecordedBlock, number: int, heading: str) -> None:
-    """A shell block as a step; what it installs becomes a dependency."""
+def add_shell(program_steps: ProgramSteps, known: KnownNames, block: RecordedBlock, number: int, heading: str) -> None:
+    """Add a shell block as a step; the packages that it installs become dependencies."""
     if not block.succeeded:
         return
     kept = []
     for line in block.code.splitlines():
         if installing := _INSTALLING.fullmatch(line):
-            found.installed += packages_in(installing["what"])
+            program_steps.installed += packages_in(installing["what"])
         else:
             kept.append(line)
     code = "\n".join(kept).strip()
@@ -127,16 +129,16 @@ def add_shell(found: ProgramSteps, known: KnownNames, block: RecordedBlock, numb
         step = ProgramStep(block, code, "shell", heading)
         effects = {effect.kind for effect in analyze("shell", code, os.getcwd()).all}
         step.names.effects = leaves_state(code) or not effects <= {"program", "read"}
-        found.steps.append(step)
+        program_steps.steps.append(step)
 
 
 def is_show(node: ast.stmt) -> bool:
-    """Whether a statement is a call of print or an alias of it."""
+    """Check whether a statement is a call of print or an alias of it."""
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and root_name(node.value) == "print"
 
 
 def throws_result_away(step: ProgramStep) -> bool:
-    """Whether it calls something for what it does: a function of a module, or an unknown one."""
+    """Check whether a step calls something only for its effect: a function of a module, or an unknown one."""
     for node in (part for statement in step.body for part in ast.walk(statement)):
         match node:
             case ast.Expr(value=ast.Call() as call) if not only_looks(call, step.functions):
@@ -151,16 +153,16 @@ def throws_result_away(step: ProgramStep) -> bool:
 
 @dataclass
 class Plain:
-    """A block in the form that goes into a program."""
+    """A block translated to plain Python."""
 
     code: str
     imports: set[str] = field(default_factory=set)  # modules that the translation needs
-    installed: list[str] = field(default_factory=list)  # what the block installed with pip, as it was written
-    dropped: list[str] = field(default_factory=list)  # what could not be carried
+    installed: list[str] = field(default_factory=list)  # what the block installed with pip, as written in the block
+    dropped: list[str] = field(default_factory=list)  # what could not be translated
 
 
 def plain_python(code: str) -> Plain | None:
-    """The block in plain Python; None if it cannot be read at all."""
+    """Translate a block to plain Python; None if it cannot be parsed at all."""
     tree = parsed(code)
     if tree is None:
         from IPython.core.inputtransformer2 import TransformerManager
@@ -175,8 +177,8 @@ def plain_python(code: str) -> Plain | None:
     for node in ast.walk(tree):
         match node:
             case ast.Call(func=ast.Attribute(value=ast.Call(func=ast.Name(id="get_ipython")), attr=method)):
-                words = [str(part.value) for part in node.args if isinstance(part, ast.Constant)]
-                match method, words:
+                arguments = [str(part.value) for part in node.args if isinstance(part, ast.Constant)]
+                match method, arguments:
                     case "system" | "getoutput", [command]:
                         text = _shell(command, plain, captured=method == "getoutput")
                     case "run_line_magic", [name, argument]:
@@ -184,7 +186,7 @@ def plain_python(code: str) -> Plain | None:
                     case "run_cell_magic", [name, argument, body]:
                         text = _cell_magic(name, argument, body, plain)
                     case _:
-                        plain.dropped.append(" ".join([method, *words]).strip())
+                        plain.dropped.append(" ".join([method, *arguments]).strip())
                         text = "None"
                 edits.append(Edit.of(node, text))
             case ast.Call(func=ast.Name(id="display")):
@@ -211,7 +213,7 @@ def _shell(command: str, plain: Plain, captured: bool = False) -> str:
 
 
 def literal(command: str) -> str:
-    """The command as a string, as an f-string where IPython would have put Python values into it."""
+    """Quote a command as a string; as an f-string if IPython would have inserted Python values into it."""
     if re.search(r"\{[^{}]+\}", command):
         formatted = "f" + quoted(command)
         if parsed(formatted) is not None:
@@ -220,14 +222,14 @@ def literal(command: str) -> str:
 
 
 def quoted(text: str) -> str:
-    """A string literal; of several lines where the text has several."""
+    """Write a string literal, with several lines if the text has several."""
     if "\n" in text and '"""' not in text and "\\" not in text and not text.endswith('"'):
         return f'"""{text}"""'
     return repr(text)
 
 
 def _line_magic(name: str, argument: str, plain: Plain, whole: bool) -> str:
-    """The same in plain Python; `whole` if it may be any statements, not only an expression."""
+    """Translate a line magic to plain Python; `whole` allows statements instead of only an expression."""
     match name:
         case "matplotlib" | "load_ext" | "autoreload" | "config" | "colors" | "pinfo" | "pinfo2" | "precision":
             return "None"
@@ -268,12 +270,12 @@ def _cell_magic(name: str, argument: str, body: str, plain: Plain) -> str:
     return "None"
 
 
-def packages_in(words: str) -> list[str]:
-    """What a `pip install` line names, without its options."""
+def packages_in(arguments: str) -> list[str]:
+    """List what a `pip install` line installs, without options and files."""
     try:
-        parts = shlex.split(words)
+        parts = shlex.split(arguments)
     except ValueError:
-        parts = words.split()
+        parts = arguments.split()
     return [part for part in parts if re.match(r"[A-Za-z0-9]", part) and not part.endswith((".txt", ".whl"))]
 
 
@@ -296,7 +298,7 @@ class Edit(NamedTuple):
 
 
 def edited(code: str, edits: Iterable[Edit]) -> str:
-    """The code with the changes made; of edits inside each other, the outermost counts."""
+    """Apply edits to code; if they are nested, only the outermost one."""
     whole, last = code.encode(), 0
     starts = [0, *(place.end() for place in re.finditer(rb"\n", whole))]
     parts: list[bytes] = []
@@ -310,10 +312,10 @@ def edited(code: str, edits: Iterable[Edit]) -> str:
 
 
 def without(code: str, nodes: Iterable[ast.stmt]) -> str:
-    """The code without these top-level statements; a line that held nothing else goes with them."""
+    """Remove top-level statements from code. Lines that held nothing else go with them."""
     kept = []
     for line in edited(code, [Edit.of(node, _GONE) for node in nodes]).split("\n"):
-        # What else stands on a line with a statement that is gone: other statements, not its comment.
+        # Other statements on the line are kept, but not its comment.
         rest = re.sub(rf"{_GONE}[ \t]*;[ \t]*|[ \t]*;[ \t]*{_GONE}|{_GONE}", "", line).strip("; \t")
         if _GONE not in line:
             kept.append(line)

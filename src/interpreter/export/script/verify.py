@@ -1,7 +1,7 @@
 """Run an exported program in a sandbox, a fresh process and a copy of the folder, and compare the results.
 
-The program and the folder that it comes from are the work of code. So the host only copies and compares bytes, without
-following links. What runs the program or reads its pictures runs in the sandbox.
+Code wrote the program and its folder. So the host only copies and compares bytes, without following links. Everything
+that runs the program or reads its pictures runs in the sandbox.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from interpreter.sandbox.sandbox import Sandbox
 MAX_BYTES = 500_000_000
 MAX_FILES = 10_000
 TIMEOUT = 600.0
-NEAR = 2.0  # the mean difference of two pictures, in steps of 255, up to which they count as the same
+NEAR = 2.0  # pictures with a mean difference up to this, out of 255, count as equal
 _TAIL = 2000
 _CHUNK = 1024 * 1024
 _NOT_COPIED = frozenset({".git", ".hg", ".svn", ".venv", "venv", "node_modules", "__pycache__", ".ipynb_checkpoints"})
@@ -41,9 +41,9 @@ class VerifyReport:
     same: list[str] = field(default_factory=list)
     different: list[str] = field(default_factory=list)
     unknown: list[str] = field(default_factory=list)  # what could not be compared, with the reason
-    # For each picture of the session: empty if the program drew it again, else what is different.
+    # One for each picture of the session: empty if the program drew it again, else the difference.
     pictures: list[str] = field(default_factory=list)
-    needed_results: bool = False  # it ran only with the files there that the session had made or changed
+    needed_results: bool = False  # it only ran with files that the session made or changed
 
     @property
     def ran(self) -> bool:
@@ -51,7 +51,7 @@ class VerifyReport:
 
     @property
     def reproduced(self) -> bool:
-        """Everything that the program makes was made again, from nothing, and nothing is left unsaid."""
+        """Check that the program made all of its results again from nothing, and that each was compared and equal."""
         made = bool(self.same or self.pictures)
         return self.ran and made and not (self.different or self.unknown or any(self.pictures) or self.needed_results)
 
@@ -78,15 +78,15 @@ class Verification:
     python: str
     folder: Path
     pictures: Sequence[Message] = ()
-    # When the session began, if that is known: files written later are its results, and not given to the program.
+    # When the session began, if known: files written later are its results, so the program doesn't get them.
     since: float | None = None
     environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
-    containment: Containment | None = None  # the session's sandbox
+    containment: Containment | None = None  # that of the session
     layer: str = ""  # the session environment that the Python belongs to, if it does
-    stack: str = ""  # and the data stack behind that
+    stack: str = ""  # the data stack behind that environment
 
     def run(self) -> VerifyReport:
-        """Try without the session's results; if that fails, with them, which the report notes."""
+        """Run the program without the session's results. If that fails, run it with them, which the report notes."""
         results: list[str] = []
         if self.since is not None:
             with Folder(self.folder) as original:
@@ -101,7 +101,7 @@ class Verification:
         return report
 
     def _attempt(self, leave_out: Sequence[str]) -> tuple[VerifyReport, list[str]]:
-        """One run, and which existing files it wrote again."""
+        """Run the program once. Returns the report, and which existing files it wrote again."""
         with tempfile.TemporaryDirectory(prefix="open-interpreter-verify-", ignore_cleanup_errors=True) as made:
             path = os.path.realpath(made)
             for name in ("folder", "figures"):
@@ -123,7 +123,7 @@ class Verification:
             return report, [name for name in written if name in before]
 
     def _sandbox(self, place: str, stack: ExitStack) -> Containment | None:
-        """The session's sandbox, or a new one, for a program that works in that place; None if there is none here."""
+        """Return the session's sandbox for a program in `place`, or a new one; None if there is no sandbox here."""
         if self.containment is not None:
             return self.containment.with_workspace_kept(place)
         readable = (os.path.expanduser("~"), str(self.folder))
@@ -138,9 +138,9 @@ class Verification:
 
 
 class _Attempt:
-    """One run of a program, and the comparison with what the session made.
+    """Runs a program once and compares the results with those of the session.
 
-    The program can write to all of `place`, so that the host follows no link there.
+    The program can write to all of `place`, so the host follows no link there.
     """
 
     def __init__(self, given: Verification, place: Folder, containment: Containment | None) -> None:
@@ -148,7 +148,7 @@ class _Attempt:
 
     def execute(self) -> VerifyReport:
         folder, program = f"{self._place.path}/folder", f"{self._place.path}/program_being_verified.py"
-        # The folder's own name in the program means the copy, so that the run does not write into the original.
+        # The program may name the folder: that has to mean the copy, so that the run does not write into the original.
         text = self._given.text.replace(str(self._given.folder), folder)
         self._place.write_bytes("program_being_verified.py", text.encode())
         self._place.write_bytes("figures_to_files.py", (_TEMPLATES / "figures_to_files.txt").read_bytes())
@@ -159,14 +159,14 @@ class _Attempt:
         return VerifyReport(done.returncode, done.text if len(done.text) <= _TAIL else "…" + done.text[-_TAIL:])
 
     def _run_script(self, template: str, *arguments: str, stdin: bytes = b"") -> Completed:
-        """Run one of our own scripts with the session's Python, where the program runs."""
+        """Run one of our scripts with the session's Python, in the same sandbox as the program."""
         self._place.write_bytes(f"{template}.py", (_TEMPLATES / f"{template}.txt").read_bytes())
         containment, env = self._containment, dict(self._given.environment)
         if containment is not None and self._given.containment is None:
             env = containment.environment(env)
         env |= {"MPLBACKEND": "module://figures_to_files", "FIGURES_FOLDER": f"{self._place.path}/figures"}
         start = Start([self._given.python, f"{self._place.path}/{template}.py", *arguments], env, "/")
-        in_container = containment is not None and containment.sandbox.image  # which has the place as its workspace
+        in_container = containment is not None and containment.sandbox.image  # then `place` is its workspace already
         return run_to_end(start, containment, stdin, TIMEOUT, None if in_container else Path(self._place.path))
 
     def compare_files(self, report: VerifyReport, original: Folder, copy: Folder, written: Sequence[str]) -> None:
@@ -195,11 +195,14 @@ class _Attempt:
                 self._place.write_bytes(f"recorded-{number}", recorded.content)
                 pairs.append((f"recorded-{number}", f"figures/{drawn[number]}"))
                 report.pictures.append("")
-        found = iter(self._differences(pairs))
-        report.pictures = [each or next(found) for each in report.pictures]
+        differences = iter(self._differences(pairs))
+        report.pictures = [each or next(differences) for each in report.pictures]
 
     def _differences(self, pairs: Sequence[tuple[str, str]]) -> list[str]:
-        """For each pair what is different; the session's own Python has what it takes to read pictures."""
+        """Describe the difference of each pair of pictures, empty if equal.
+
+        Only the session's Python has the libraries for it.
+        """
         if not pairs:
             return []
         paths = [[f"{self._place.path}/{name}" for name in pair] for pair in pairs]
@@ -210,14 +213,14 @@ class _Attempt:
             differences = None
         if not isinstance(differences, list) or len(differences) != len(pairs):
             return ["could not be compared"] * len(pairs)
-        found = []
+        descriptions = []
         for difference in differences:
             if isinstance(difference, float | int):
                 looks = f"it looks different (by {difference:.1f} of 255 on average)"
-                found.append("" if difference <= NEAR else looks)
+                descriptions.append("" if difference <= NEAR else looks)
             else:
-                found.append(str(difference)[:200] or "could not be compared")
-        return found
+                descriptions.append(str(difference)[:200] or "could not be compared")
+        return descriptions
 
 
 def have_same_content(one: Folder, other: Folder, name: str) -> bool:
@@ -229,14 +232,14 @@ def have_same_content(one: Folder, other: Folder, name: str) -> bool:
 
 
 def copy_files(source: Folder, target: Folder, leave_out: Iterable[str] = ()) -> None:
-    """Copy the regular files, except for those to leave out."""
+    """Copy the regular files, except those in `leave_out`."""
     wanted = stamps(source)
     for name in sorted(wanted.keys() - set(leave_out)):
         when, size = wanted[name]
         if "/" in name:
             target.mkdir(name.rpartition("/")[0], parents=True, exist_ok=True)
         with source.open(name) as file, target.open(name, "xb") as copy:
-            while size > 0 and (piece := file.read(min(size, _CHUNK))):  # no more, even if the file grows
+            while size > 0 and (piece := file.read(min(size, _CHUNK))):  # no more than that, even if the file grows
                 copy.write(piece)
                 size -= len(piece)
         target.chmod(name, stat.S_IMODE(source.stat(name).st_mode) & 0o777)
@@ -244,8 +247,8 @@ def copy_files(source: Folder, target: Folder, leave_out: Iterable[str] = ()) ->
 
 
 def stamps(folder: Folder) -> dict[str, tuple[int, int]]:
-    """When each regular file was last written, and how long it is; without version control, environments and caches."""
-    found: dict[str, tuple[int, int]] = {}
+    """Map each regular file to its modification time and size, without version control, environments and caches."""
+    files: dict[str, tuple[int, int]] = {}
     pending, total = [""], 0
     while pending:
         base = pending.pop()
@@ -255,11 +258,11 @@ def stamps(folder: Folder) -> dict[str, tuple[int, int]]:
             if stat.S_ISDIR(facts.st_mode) and each not in _NOT_COPIED:
                 pending.append(name)
             elif stat.S_ISREG(facts.st_mode):
-                found[name] = (facts.st_mtime_ns, facts.st_size)
+                files[name] = (facts.st_mtime_ns, facts.st_size)
                 total += facts.st_size
-            if len(found) > MAX_FILES or total > MAX_BYTES:
+            if len(files) > MAX_FILES or total > MAX_BYTES:
                 raise ExportError(
                     f"{folder.path} is too large to copy (more than {MAX_FILES:,} files or {MAX_BYTES // 1_000_000} "
                     f"MB). Run the program in a separate folder."
                 )
-    return found
+    return files

@@ -1,4 +1,4 @@
-"""AppleScript blocks, on a Mac. Untested: no machine of ours is one."""
+"""AppleScript blocks, on a Mac. Untested: we have no Mac to test it on."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["AppleScript"]
 
 
 class AppleScript(ProgramLanguage):
-    """osascript gets the block as a file: nothing of it passes through a shell."""
+    """Runs blocks with osascript, which gets the block as a file: nothing in it passes through a shell."""
 
     name = "AppleScript"
     file_extension = "applescript"

@@ -1,4 +1,4 @@
-"""fish blocks: each in a process of its own, which begins with what the one before left."""
+"""fish blocks: each runs in a new process, which starts from the state that the one before left."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ class Fish(ProgramLanguage):
     is_common = False
 
     def apply_changes(self, event: Frame) -> None:
-        """The other languages get the variables that the block exported."""
+        """Give the variables that the block exported to the other languages."""
         assert self.runtime is not None
         try:
             changed = dict(json.loads(read_bytes(self.runtime.folder / CHANGED)))
         except (OSError, ValueError, TypeError):
-            changed = {}  # it was killed, or code has written something else there
+            changed = {}  # fish was killed, or code has overwritten the file
         env = {
             name: value
             for name, value in changed.items()

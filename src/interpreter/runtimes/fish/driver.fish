@@ -1,15 +1,15 @@
-# Runs one block: `fish --no-config driver.fish BLOCK STATE`. STATE is fish code that makes what earlier blocks left.
-# fish that runs a script ends when it is interrupted, so each block gets a process of its own.
+# Runs one block: `fish --no-config driver.fish BLOCK STATE`. STATE is fish code that restores what earlier blocks left.
+# An interrupt ends a fish that runs a script, so each block gets a new process.
 
 set -g __oi_block $argv[1]
 set -g __oi_state $argv[2]
-# Others say what this process is, not what the user did.
+# The other variables describe this process, not what the user did.
 set -g __oi_own _ argv CMD_DURATION COLUMNS EUID FISH_VERSION IFS LINES OLDPWD PWD SHLVL history hostname pipestatus \
     status status_generation umask version '__fish_*' '__oi_*' fish_bind_mode fish_history fish_kill_signal \
     fish_killring fish_pid fish_private_mode
 set -e argv
 
-# However the block ends: where it is, and what it exports; then its variables and functions.
+# However the block ends, save the directory and the exported variables, then its variables and functions.
 function __oi_save --on-event fish_exit
     begin
         printf '%s\0' $PWD
@@ -26,12 +26,12 @@ function __oi_save --on-event fish_exit
             set -l __oi_value (string escape -- $$__oi_name)
             if not set --query --global --export $__oi_name
                 echo set -g $__oi_name $__oi_value
-            else if test (count $$__oi_name) -gt 1 # a list is one text in the environment, which may have changed since
+            else if test (count $$__oi_name) -gt 1 # in the environment, a list is one string, which may have changed since
                 set -l __oi_text (string escape -- "$$__oi_name")
                 echo test "\"\$$__oi_name\"" = $__oi_text\; and set -gx $__oi_name $__oi_value
             end
         end
-        set -g fish_function_path # or each function that could be loaded is loaded now
+        set -g fish_function_path # else every function that could be loaded is loaded now
         for __oi_name in (functions --all --names)
             switch (functions --details $__oi_name)
                 case "$__fish_data_dir/*" n/a autoloaded (status filename)

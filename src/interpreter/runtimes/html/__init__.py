@@ -18,12 +18,12 @@ from interpreter.runtimes.state import Restored
 
 __all__ = ["HTML", "React"]
 
-SHELLS = ("chromium-headless-shell", "chrome-headless-shell")  # browsers without windows: smaller, and for any sandbox
+SHELLS = ("chromium-headless-shell", "chrome-headless-shell")  # smaller, without windows, for any sandbox
 PLAYWRIGHT = "~/.cache/ms-playwright/chromium*/chrome-linux*/*"
 
 
 class HTML(ProgramLanguage):
-    """A page, shown by a headless browser if there is one; nothing of it stays."""
+    """A page, shown by a headless browser if there is one. It leaves no state."""
 
     name = "HTML"
     aliases: Sequence[str] = ("htm",)
@@ -42,8 +42,8 @@ class HTML(ProgramLanguage):
         if named:
             return os.path.expanduser(named)
         playwrights = [path for path in glob(os.path.expanduser(PLAYWRIGHT)) if path.endswith(("/chrome", "_shell"))]
-        found = [*filter(None, map(which, SHELLS)), *installed_browsers(*sorted(playwrights, reverse=True))]
-        return found[0] if found else None
+        browsers = [*filter(None, map(which, SHELLS)), *installed_browsers(*sorted(playwrights, reverse=True))]
+        return browsers[0] if browsers else None
 
     def installed(self) -> str | None:
         browser = self.browser()
@@ -51,7 +51,7 @@ class HTML(ProgramLanguage):
         return f"{Path(browser).name} {number or ''}".rstrip() if browser else "no browser"
 
     def config(self) -> Frame:
-        # the browser's own sandbox needs rights that it does not have inside ours, or as root
+        # The browser's own sandbox needs rights that it does not have inside ours, or as root.
         contained = self.context.containment is not None or os.geteuid() == 0
         return {"browser": self.browser(), "contained": contained, "react": False}
 
@@ -95,4 +95,4 @@ class React(HTML):
         return [*modules], command, command
 
     def part_before(self, code: str, line: int, module: str) -> str:
-        return ""  # nothing of a page runs that can't be built
+        return ""  # a page that can't be built doesn't run

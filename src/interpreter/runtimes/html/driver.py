@@ -1,7 +1,7 @@
-"""The worker of HTML and React: has a headless browser show a page, and sends its picture and what its scripts say.
+"""The worker of HTML and React: shows a page in a headless browser, and sends its picture and its scripts' output.
 
-The page was written by a model, so the browser gets a profile of its own and an end, reads no file outside the
-workspace, and runs in the session's sandbox if there is one.
+A model wrote the page, so the browser gets a temporary profile and a time limit, reads no file outside the workspace,
+and runs in the session's sandbox if there is one.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from interpreter.runtimes.html.react import BuildError, Built, build, install
 WIDTH, HEIGHT, MAX_HEIGHT = 960, 540, 2160  # pixels of the picture
 LOAD_TIMEOUT, SETTLE_TIMEOUT, QUIET_TIME = 20.0, 3.0, 0.3  # seconds
 IDLE_TIMEOUT = 60.0  # seconds that a browser waits for the next page
-MAX_FRAMES = 5  # of a stack
-READ, WRITE = 3, 4  # the descriptors at which Chromium expects its connection
+MAX_FRAMES = 5  # of a stack trace
+READ, WRITE = 3, 4  # the descriptors where Chromium expects its connection
 NOWHERE = "http://127.0.0.1:9"  # nothing listens there
 ARGUMENTS = (
     *("--headless", "--remote-debugging-pipe", "--no-first-run", "--no-default-browser-check", "--disable-extensions"),
@@ -49,11 +49,11 @@ class BrowserGone(Exception):
 
 
 class Chromium:
-    """Chromium, and a conversation in its DevTools protocol over two pipes."""
+    """Chromium, and a DevTools protocol connection to it over two pipes."""
 
     def __init__(self, command: list[str], folder: Path) -> None:
         self.on_event: Callable[[str, Frame], None] = lambda method, params: None
-        self.on_pause: Callable[[], None] = lambda: None  # everything that has come is handled
+        self.on_pause: Callable[[], None] = lambda: None  # called when all received messages are handled
         self._number, self._pending = 0, b""
         self.replies: dict[int, Frame] = {}
         self._errors = folder / "browser.log"
@@ -78,10 +78,10 @@ class Chromium:
         for fd in (theirs_in, theirs_out, *far):
             os.close(fd)
 
-    def send(self, method: str, session: str = "", **params: Any) -> int:
+    def send(self, method: str, target: str = "", **params: Any) -> int:
         self._number += 1
         message = {"id": self._number, "method": method, "params": params}
-        data = json.dumps(message | ({"sessionId": session} if session else {})).encode() + b"\0"
+        data = json.dumps(message | ({"sessionId": target} if target else {})).encode() + b"\0"
         try:
             while data:
                 data = data[os.write(self._write, data) :]
@@ -89,8 +89,8 @@ class Chromium:
             raise BrowserGone(self.last_words()) from error
         return self._number
 
-    def call(self, method: str, session: str = "", **params: Any) -> Frame:
-        number = self.send(method, session, **params)
+    def call(self, method: str, target: str = "", **params: Any) -> Frame:
+        number = self.send(method, target, **params)
         self.wait(lambda: number in self.replies, LOAD_TIMEOUT)
         reply = self.replies.pop(number)
         if "error" in reply:
@@ -98,13 +98,13 @@ class Chromium:
         return dict(reply["result"])
 
     def wait(self, is_over: Callable[[], bool], seconds: float) -> None:
-        """Handle what the browser says until something is so; BrowserGone if it is silent for too long before."""
+        """Handle the browser's messages until `is_over`. Raises BrowserGone if it is silent for too long."""
         while not is_over():
             if not self.listen(seconds):
                 raise BrowserGone("it did not answer in time")
 
     def listen(self, seconds: float) -> bool:
-        """Handle what comes next; False if nothing comes in time."""
+        """Handle the next message. False if nothing comes in time."""
         if not select.select([self._read], [], [], max(seconds, 0))[0]:
             return False
         data = os.read(self._read, 1 << 20)
@@ -136,7 +136,7 @@ class Chromium:
         try:
             os.killpg(self.process.pid, signal.SIGKILL)
         except ProcessLookupError:
-            pass  # it has just ended
+            pass  # already ended
 
 
 class Pages(Backend):
@@ -144,7 +144,7 @@ class Pages(Backend):
 
     def __init__(self, bridge: Bridge) -> None:
         super().__init__(bridge)
-        self._shared: dict[str, str] = {}  # what other languages share, as JSON
+        self._shared: dict[str, str] = {}  # values that other languages share, as JSON
         self._browser: Chromium | None = None
         self._running: subprocess.Popen[bytes] | None = None
 
@@ -188,15 +188,15 @@ class Pages(Backend):
         return "error" if show.failed else "ok"
 
     def _call(self, command: list[str], stdin: str = "", visibly: bool = False) -> tuple[int, str]:
-        """Run a program of the session: its exit code, and what it says."""
+        """Run a program of the session. Returns its exit code and output."""
         self._running = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, process_group=0
         )
         try:
-            said = self._running.communicate(stdin.encode("utf-8", "surrogateescape"))[0].decode("utf-8", "replace")
+            output = self._running.communicate(stdin.encode("utf-8", "surrogateescape"))[0].decode("utf-8", "replace")
             if visibly:
-                self.bridge.stream("stdout", said)
-            return self._running.returncode, said
+                self.bridge.stream("stdout", output)
+            return self._running.returncode, output
         finally:
             self._running = None
 
@@ -222,7 +222,7 @@ class Pages(Backend):
         self.bridge.idle_after = IDLE_TIMEOUT
 
     def idle(self) -> None:
-        """End the browser, which the next page may have used."""
+        """Close the browser if no page has used it for a while."""
         if self._browser is not None:
             self._browser.close()
         self._browser = self.bridge.idle_after = None
@@ -241,11 +241,11 @@ class Showing:
         self._allowed: list[str] = []
         self._is_offline = False
         self._session = ""
-        self._open: set[str] = set()  # requests that wait for an answer
-        self._name, self._said = "stdout", list[str]()  # output that is not sent yet
+        self._open: set[str] = set()  # unanswered requests
+        self._name, self._said = "stdout", list[str]()  # unsent output
 
     def load(self, file: Path, allowed: list[str], is_offline: bool) -> None:
-        """Open the page, wait until nothing more happens, and send its picture."""
+        """Load the page, wait until nothing more happens, and send its picture."""
         browser = self.browser
         self._allowed, self._is_offline = [os.path.realpath(path) for path in allowed], is_offline
         context = browser.call("Target.createBrowserContext", disposeOnDetach=True)["browserContextId"]
@@ -266,9 +266,9 @@ class Showing:
             browser.listen(left)
         size = browser.call("Page.getLayoutMetrics", self._session)["cssContentSize"]
         clip = {"x": 0, "y": 0, "width": WIDTH, "height": min(max(size["height"], HEIGHT), MAX_HEIGHT), "scale": 1}
-        found = browser.call("Page.captureScreenshot", self._session, clip=clip, captureBeyondViewport=True)
-        if found.get("data"):
-            self._bridge.send(event="display", block=self._bridge.block, data={"image/png": found["data"]})
+        screenshot = browser.call("Page.captureScreenshot", self._session, clip=clip, captureBeyondViewport=True)
+        if screenshot.get("data"):
+            self._bridge.send(event="display", block=self._bridge.block, data={"image/png": screenshot["data"]})
         browser.on_event = lambda method, params: None
         browser.call("Target.disposeBrowserContext", browserContextId=context)
 
@@ -295,7 +295,7 @@ class Showing:
             self._changed = time.monotonic()
 
     def _say(self, name: str, text: str) -> None:
-        """Output, sent together with what follows at once: a page may log thousands of lines."""
+        """Buffer output until other events follow: a page may log thousands of lines."""
         if name != self._name:
             self._flush()
         self._name = name
@@ -306,7 +306,7 @@ class Showing:
         self._said.clear()
 
     def _answer(self, request: str, url: str) -> None:
-        parts, why = urlsplit(url), ""  # why it is not loaded
+        parts, why = urlsplit(url), ""  # the reason not to load it
         if parts.scheme == "file":
             path = os.path.realpath(unquote(parts.path))
             is_allowed = any(path == each or path.startswith(each.rstrip("/") + "/") for each in self._allowed)
@@ -320,20 +320,20 @@ class Showing:
         self.browser.send("Fetch.failRequest", self._session, requestId=request, errorReason="BlockedByClient")
 
     def _error(self, details: Frame) -> str:
-        """An uncaught exception, with the lines of the block that it comes from."""
+        """Describe an uncaught exception, with the block's lines that it comes from."""
         thrown = details.get("exception", {})
-        said = str(thrown.get("description") or thrown.get("value") or details["text"])
-        words, _, stack = said.partition("\n    at ")
+        description = str(thrown.get("description") or thrown.get("value") or details["text"])
+        message, _, stack = description.partition("\n    at ")
         at = [(name or "the page", int(line) - 1, int(column) - 1) for name, line, column in FRAME.findall(stack)]
         lines = []
         for name, line, column in at or [("the page", details["lineNumber"], details["columnNumber"])]:
             if (place := self._line(line, column)) is not None:
                 lines.append(f"    at {name} (line {place[0] + 1}, column {place[1] + 1})\n")
-        return f"Uncaught {words}\n{''.join(lines[:MAX_FRAMES])}"
+        return f"Uncaught {message}\n{''.join(lines[:MAX_FRAMES])}"
 
 
 def as_json(text: str) -> str:
-    """A shared value as JavaScript: a table is a list of its rows. In a page, no `<` may end the script."""
+    """Convert a shared value to JavaScript; a table becomes a list of rows. Escapes `<`, which could end the script."""
     content = json.loads(text)
     if "table" in content:
         names = [column["name"] for column in content["table"]]
@@ -343,7 +343,7 @@ def as_json(text: str) -> str:
 
 
 def complete(source: str, base: str, shared: dict[str, str]) -> str:
-    """The page with what it needs to be opened anywhere; its lines keep their numbers."""
+    """Add what a page needs to be opened anywhere; its lines keep their numbers."""
     needed = "" if CHARSET.search(source[:4096]) else '<meta charset="utf-8">'
     needed += f'<base href="{base}">' if base and "<base" not in source else ""
     if shared:
@@ -355,7 +355,7 @@ def complete(source: str, base: str, shared: dict[str, str]) -> str:
 
 
 def formatted(arguments: list[Frame]) -> str:
-    """What a script gives to `console.log`, as text."""
+    """Format the arguments of `console.log` as text."""
     texts = [shown(argument) for argument in arguments]
     if len(texts) > 1 and arguments[0].get("type") == "string" and PLACES.search(texts[0]):
         rest = texts[1:]

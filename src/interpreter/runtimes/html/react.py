@@ -1,4 +1,4 @@
-"""Makes a page of a React block: esbuild compiles it and puts it together with React, both from npm."""
+"""Makes a page from a React block: esbuild compiles it and bundles it with React, both from npm."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ Place = tuple[int, int]  # a line and a column, from 0
 
 PACKAGES = {"react": "19", "react-dom": "19", "esbuild": "0.28"}
 NEEDED = "react, react-dom and esbuild"
-FILES = ("png", "jpg", "jpeg", "gif", "svg", "webp", "woff2")  # become part of the page
+FILES = ("png", "jpg", "jpeg", "gif", "svg", "webp", "woff2")  # file types that are embedded in the page
 COMPONENT = re.compile(r"^(?:async\s+)?(?:function|class|const|let|var)\s+([A-Z]\w*)", re.MULTILINE)
 UNRESOLVED = re.compile(r'Could not resolve "((?:@[\w.-]+/)?[\w-][\w.-]*)[^"]*"')
 ERROR = re.compile(r"<stdin>:(\d+):(\d+):")
 DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
-# What blocks may use without importing it. `$rendered` is called with what a block exports.
+# Names that blocks may use without importing them. `$rendered` is called with what a block exports.
 GIVEN = """\
 import * as React from "react";
 import * as DOM from "react-dom";
@@ -55,26 +55,26 @@ class Built:
     """A page, and where its lines come from: the line and column in the block, None if not from there."""
 
     page: str
-    small: str = ""  # the same without what helps to find errors
+    small: str = ""  # the minified page
     line: Callable[[int, int], Place | None] = lambda line, column: (line, column)
 
 
 class BuildError(Exception):
     """The block can't be made into a page."""
 
-    def __init__(self, words: str, missing: str = "") -> None:
-        super().__init__(words)
+    def __init__(self, message: str, missing: str = "") -> None:
+        super().__init__(message)
         self.missing = missing  # the npm packages to install
 
 
 def packages() -> Path:
-    """Where the packages are that React blocks install: in the home of the session."""
+    """Return the folder of the npm packages that React blocks install, in the home of the session."""
     cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     return Path(cache, "open-interpreter", "react")
 
 
 def install(names: list[str], call: Call) -> bool:
-    """Install npm packages for React blocks; whether that worked. None of their own scripts run."""
+    """Install npm packages for React blocks, without running their scripts. Returns whether that worked."""
     folder = packages()
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     known = [f"{name}@{PACKAGES[name]}" if name in PACKAGES else name for name in names]
@@ -83,9 +83,9 @@ def install(names: list[str], call: Call) -> bool:
 
 
 def build(source: str, folder: Path, call: Call) -> Built:
-    """The page of a block."""
+    """Build the page of a block. Raises BuildError if that fails."""
     places = [Path.cwd(), *Path.cwd().parents, packages()]
-    compilers = [found for each in places for found in glob(f"{each}/node_modules/@esbuild/*/bin/esbuild")]
+    compilers = [path for each in places for path in glob(f"{each}/node_modules/@esbuild/*/bin/esbuild")]
     has_react = all(any((each / "node_modules" / name).is_dir() for each in places) for name in ("react", "react-dom"))
     if not compilers or not has_react:
         raise BuildError(f"React blocks need {NEEDED} from npm.", " ".join(PACKAGES))
@@ -103,10 +103,10 @@ def build(source: str, folder: Path, call: Call) -> Built:
     command += [f"--loader:.{each}=dataurl" for each in FILES]
     made = []
     for options in (['--define:process.env.NODE_ENV="development"', "--sourcemap=external"], ["--minify"]):
-        failed, said = call([*command, *options], stdin=code)
+        failed, log = call([*command, *options], stdin=code)
         if failed:
-            found = UNRESOLVED.search(said)
-            raise BuildError(ERROR.sub(r"line \1, column \2:", said).strip(), found[1] if found else "")
+            unresolved = UNRESOLVED.search(log)
+            raise BuildError(ERROR.sub(r"line \1, column \2:", log).strip(), unresolved[1] if unresolved else "")
         style = script.with_suffix(".css")
         made.append(PAGE.format(style=style.read_text() if style.exists() else "", script=script.read_text()))
         style.unlink(missing_ok=True)
@@ -130,18 +130,18 @@ class SourceMap:
     def _read(self) -> None:
         source = there = column = 0
         for row in self._map["mappings"].split(";"):
-            here, found = 0, []
+            here, segments = 0, []
             for segment in filter(None, row.split(",")):
                 numbers = decoded(segment)
                 here += numbers[0]
                 if len(numbers) >= 4:
                     source, there, column = source + numbers[1], there + numbers[2], column + numbers[3]
-                    found.append((here, source, there, column))
-            self._rows.append(found)
+                    segments.append((here, source, there, column))
+            self._rows.append(segments)
 
 
 def decoded(segment: str) -> list[int]:
-    """The numbers of a segment: five bits per digit, the lowest of a number is its sign."""
+    """Decode the numbers of a segment: five bits per digit, and the lowest bit of a number is its sign."""
     numbers, value, shift = [], 0, 0
     for digit in map(DIGITS.index, segment):
         value += (digit & 31) << shift

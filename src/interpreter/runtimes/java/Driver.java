@@ -1,4 +1,4 @@
-// The driver of a Java session: `java Driver.java COMMANDS REPLIES`. Blocks run as snippets of jshell, in this process.
+// The driver of a Java runtime: `java Driver.java COMMANDS REPLIES`. Blocks run as snippets of jshell, in this process.
 
 import java.io.*;
 import java.nio.charset.StandardCharsets;
@@ -40,7 +40,7 @@ public class Driver {
         System.exit(0);
     }
 
-    /** A Java process cannot change its folder. */
+    /** Reports that the folder is fixed: a Java process cannot change it. */
     static void stay(String folder) {
         String here = System.getProperty("user.dir");
         if (!here.equals(folder)) System.err.println("Java stays in " + here + ": it cannot change its working directory.");
@@ -98,7 +98,7 @@ public class Driver {
         for (StackTraceElement at : error.getStackTrace()) if (!at.getClassName().startsWith("jdk.jshell")) System.err.println("    at " + at);
     }
 
-    /** Standard input: each line is a question to the user. */
+    /** Standard input that asks the user for each line. */
     static class Input extends InputStream {
         private byte[] line = {};
         private int next;

@@ -22,7 +22,7 @@ class Java(ProgramLanguage):
     )
     quotes_paths = True
     shared_form = "json"
-    # jshell comes with a JDK and not with a mere runtime; it is beside `java`
+    # jshell, beside `java`, comes with a JDK but not with a JRE.
     programs = ("jshell",)
     arguments = (
         "-Xshare:auto",

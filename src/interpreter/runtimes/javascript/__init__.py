@@ -10,7 +10,7 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from interpreter.errors import SessionStartError
+from interpreter.errors import RuntimeStartError
 from interpreter.runtimes.block import Channels
 from interpreter.runtimes.launch import Launch, program_version
 from interpreter.runtimes.live import LiveLanguage
@@ -48,7 +48,7 @@ class JavaScript(LiveLanguage):
     order = 3
     installer = "npm"
 
-    _pipes = 0  # how many pairs of them there were
+    _pipes = 0  # how many pairs were made
 
     def _node(self) -> str | None:
         return shutil.which("node", path=self.context.own_environment().get("PATH"))
@@ -61,8 +61,8 @@ class JavaScript(LiveLanguage):
     def launch(self) -> Launch:
         node = self._node()
         if node is None:
-            raise SessionStartError(self.name, NO_NODE)
-        # an interrupt by V8's termination upsets the bookkeeping that these checks would abort the process for
+            raise RuntimeStartError(self.name, NO_NODE)
+        # V8's termination of an interrupted block upsets the bookkeeping that these checks would abort the process for.
         worker = ["exec", node, "--no-force-async-hooks-checks", str(DRIVER), "{data}"]
         env, folder = self.context.environment(), glob.escape(self.context.package_folder("node"))
         places = [*filter(None, [env.get("NODE_PATH")]), *sorted(glob.glob(os.path.join(folder, "*", "node_modules")))]
@@ -71,15 +71,15 @@ class JavaScript(LiveLanguage):
 
     def installation(self, modules: Sequence[str]) -> tuple[list[str], str, str]:
         names = package_names("npm", modules)
-        # Each in a folder of its own: node remembers of one that it has looked at that a package is not there.
+        # Each set gets its own folder, because node remembers that a package was missing in a folder it has searched.
         folder = os.path.join(self.context.package_folder("node"), "+".join(names).replace("/", "+"))
-        words = ["install", "--ignore-scripts", "--no-audit", "--no-fund", "--prefix", folder, "--", *names]
-        code = INSTALL % (json.dumps(words), json.dumps(os.path.join(folder, "node_modules")))
+        arguments = ["install", "--ignore-scripts", "--no-audit", "--no-fund", "--prefix", folder, "--", *names]
+        code = INSTALL % (json.dumps(arguments), json.dumps(os.path.join(folder, "node_modules")))
         npm = shutil.which("npm", path=self.context.own_environment().get("PATH"))
         return names, f"npm install {' '.join(names)}", code if npm and names and not self.context.elsewhere else ""
 
     def channels(self) -> Channels:
-        """Two named pipes, which the driver opens for child processes: Node cannot be sent descriptors."""
+        """Make two named pipes that the driver opens for child processes, because Node cannot be sent descriptors."""
         folder = self.start().folder
         self._pipes += 1
         channels = Channels()
@@ -87,7 +87,7 @@ class JavaScript(LiveLanguage):
             path = folder / f"{name}-{self._pipes}"
             os.mkfifo(path, 0o600)
             channels.reads.append((os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW), name))
-            # our own writing end: without it, the pipe would be at its end before a child opens it
+            # Keep a writing end open here, or the pipe would be at its end before a child opens it.
             channels.held.append(os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_NOFOLLOW))
             channels.fields[name] = str(path)
             with contextlib.suppress(FileNotFoundError):

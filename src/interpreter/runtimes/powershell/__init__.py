@@ -1,4 +1,4 @@
-"""PowerShell blocks, each in a process of its own. Untested: no machine of ours has PowerShell."""
+"""PowerShell blocks, each in a new process. Untested: we have no machine with PowerShell."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["PowerShell"]
 
 
 class PowerShell(ProgramLanguage):
-    """PowerShell 7 or later; variables do not stay."""
+    """PowerShell 7 or later; it keeps no variables between blocks."""
 
     name = "PowerShell"
     aliases = ("pwsh", "posh")

@@ -1,4 +1,4 @@
-"""Python in the caller's process, for programs whose objects the code should reach."""
+"""Python in the caller's process, for programs whose objects code should be able to use."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from interpreter.errors import BusyError, NotRestorableError, SandboxUnavailable
 from interpreter.runtimes.base import BaseLanguage
 from interpreter.runtimes.block import closing_chunk, console, event_chunks
 from interpreter.runtimes.calls import ComputerCall, Interrupt
-from interpreter.runtimes.launch import SessionContext
+from interpreter.runtimes.launch import RuntimeContext
 from interpreter.runtimes.live import HasContext
 from interpreter.runtimes.protocol import Frame
 from interpreter.runtimes.python.driver import inspection
@@ -54,7 +54,7 @@ class ByThread:
 
     @contextmanager
     def replaced(self, value: Any) -> Iterator[None]:
-        """Give the attribute this value for the calling thread."""
+        """Give the attribute this value in the calling thread, inside the context."""
         thread = threading.get_ident()
         with self._lock:
             if not self._own:
@@ -103,11 +103,11 @@ class InProcessPython(BaseLanguage):
     handles_interrupts = True
 
     def __init__(self, computer: HasContext | None = None, namespace: dict[str, Any] | None = None) -> None:
-        self.context = computer.context if computer is not None else SessionContext()
+        self.context = computer.context if computer is not None else RuntimeContext()
         self.namespace = sys.modules["__main__"].__dict__ if namespace is None else namespace
         self._host_cwd = current_folder()
         self._running = False
-        self._variables: dict[str, str] = {}  # for the programs that code starts
+        self._variables: dict[str, str] = {}  # for programs that code starts
         self._interrupt = Interrupt()
         self._outlet = Outlet(self.context)
         self._figures = Figures(self._outlet.display)
@@ -117,7 +117,7 @@ class InProcessPython(BaseLanguage):
             self.namespace, self._outlet, self._lines, self._loop, self._figures, nullcontext(), run_captured
         )
         self._share = Share(self.namespace, self._give)
-        self._shared: dict[str, int] = {}  # the shared values that the namespace has, by their numbers
+        self._shared: dict[str, int] = {}  # the numbers of the shared values in the namespace
         self._hidden: dict[str, Any] = {"display": self._engine.display, "share": self._share}
         if self.context.tools is not None:
             self._hidden["computer"] = self.context.tools.stand_in(self._call)
@@ -138,7 +138,7 @@ class InProcessPython(BaseLanguage):
         TablePage.most_rows = self.context.table_rows
         self._figures.begin()
         host = current_folder()
-        if host != self._host_cwd:  # the caller has changed it, and the session follows
+        if host != self._host_cwd:  # the caller has changed it, so the session follows
             self._host_cwd = self.context.cwd = host
         steps = self._steps(code)
 
@@ -156,7 +156,7 @@ class InProcessPython(BaseLanguage):
                         step = call_user_code(advance)
                     self._running = step is not self
                     error = step if isinstance(step, BaseException) else error
-                except KeyboardInterrupt as interrupt:  # it came between the user's code and ours
+                except KeyboardInterrupt as interrupt:  # raised between the user's code and ours
                     error, self._running = interrupt, False
                 yield from self._outlet.take()
         finally:
@@ -206,12 +206,12 @@ class InProcessPython(BaseLanguage):
         if self._running:
             raise BusyError("Python is busy.")
         try:
-            found = inspection.answer(frame, self.namespace, self._hidden, self._figures.png)
-        except Exception as error:  # noqa: BLE001 -- whatever a user's __repr__ raises
+            answer = inspection.answer(frame, self.namespace, self._hidden, self._figures.png)
+        except Exception as error:  # noqa: BLE001 -- a user's __repr__ may raise anything
             raise UsageError(f"{type(error).__name__}: {error}") from None
-        if "failed" in found:
-            raise UsageError(found["failed"])
-        return found
+        if "failed" in answer:
+            raise UsageError(answer["failed"])
+        return answer
 
     def _call(self, path: str, how: str) -> ComputerCall:
         return ComputerCall({"path": path, "how": how, "call": 0}, self._outlet, self.name)
@@ -221,11 +221,11 @@ class InProcessPython(BaseLanguage):
         self._shared[name] = self.context.shared[name].number
 
     def _define_names(self) -> None:
-        """Put our names into the namespace, which another session may share, without replacing the user's names."""
+        """Add our names to the namespace, which another session may share, without replacing the user's names."""
         for name, value in self._hidden.items():
-            found = self.namespace.get(name, value)
-            same = getattr(found, "__func__", None) is getattr(value, "__func__", None)
-            if type(found) is type(value) and same:  # free, or put there by another session
+            present = self.namespace.get(name, value)
+            same = getattr(present, "__func__", None) is getattr(value, "__func__", None)
+            if type(present) is type(value) and same:  # unused, or added by another session
                 self.namespace[name] = value
 
     def _steps(self, code: str) -> Iterator[BaseException | None]:
@@ -238,7 +238,7 @@ class InProcessPython(BaseLanguage):
             yield error
 
     def _use_environment(self) -> None:
-        """Have what code installs go to the session environment, and import it behind the caller's own packages."""
+        """Direct installs to the session environment, and import from it after the caller's own packages."""
         chosen = self.context.python_environment()
         if chosen.is_layer:
             chosen.prepare()
@@ -250,7 +250,7 @@ class InProcessPython(BaseLanguage):
 
     @contextmanager
     def _environment(self) -> Iterator[None]:
-        """While a statement runs: the programs that it starts use the session environment."""
+        """Let programs that a statement starts use the session environment."""
         changed = {name: value for name, value in self._variables.items() if os.environ.get(name) != value}
         before = {name: os.environ.get(name) for name in changed}
         os.environ.update(changed)
@@ -258,14 +258,14 @@ class InProcessPython(BaseLanguage):
             yield
         finally:
             for name, value in before.items():
-                if os.environ.get(name) == changed[name]:  # else code has set it
+                if os.environ.get(name) == changed[name]:  # else code has changed it
                     os.environ.update({name: value} if value is not None else {})
                     if value is None:
                         del os.environ[name]
 
     @contextmanager
     def _inside(self) -> Iterator[None]:
-        """While a statement runs: use its streams in this thread, and the session's working directory."""
+        """Use the session's streams in this thread, and its working directory, while a statement runs."""
         host, outlet = current_folder(), self._outlet
         with (
             self._environment(),
@@ -290,7 +290,7 @@ class Outlet:
 
     attached = True
 
-    def __init__(self, context: SessionContext) -> None:
+    def __init__(self, context: RuntimeContext) -> None:
         self.number = 0  # of the newest block
         self._context = context
         self._steps: list[questions.Step] = []
@@ -316,7 +316,7 @@ class Outlet:
         self.nudge({"event": "display", "data": data})
 
     def nudge(self, frame: Frame) -> None:
-        """Take an event of the block, or of a call that it makes."""
+        """Handle an event of the block, or of a call that it makes."""
         self.flush()
         if frame["event"] == "question":
             self._ask(frame["question"])
@@ -359,4 +359,4 @@ def current_folder() -> str:
     try:
         return os.getcwd()
     except OSError:
-        return os.sep  # it was removed
+        return os.sep  # the directory was deleted

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from interpreter.errors import NotRestorableError
 from interpreter.messages import Chunk
 from interpreter.runtimes.block import notice
-from interpreter.runtimes.launch import Launch, SessionContext, program_version
+from interpreter.runtimes.launch import Launch, RuntimeContext, program_version
 from interpreter.runtimes.live import LiveLanguage
 from interpreter.runtimes.protocol import Frame
 from interpreter.runtimes.runtime import Runtime
@@ -35,7 +35,7 @@ GONE = "That state of the Python session is no longer available: it was too old,
 
 
 class Python(LiveLanguage):
-    """Variables, imports and functions stay from block to block; IPython is used where it is installed."""
+    """Keeps variables, imports and functions from block to block; uses IPython if it is installed."""
 
     name = "Python"
     aliases = ("py", "python3", "ipython")
@@ -57,10 +57,10 @@ class Python(LiveLanguage):
         "run Python in your own process."
     )
 
-    gate: SyscallGate | None = None  # answers for copies of the runtime that were in an overlay
+    gate: SyscallGate | None = None  # handles system calls of copies that were in an overlay
 
     @classmethod
-    def variant(cls, context: SessionContext) -> type[BaseLanguage]:
+    def variant(cls, context: RuntimeContext) -> type[BaseLanguage]:
         if context.python != "in-process":
             return cls
         from interpreter.runtimes.python.in_process import InProcessPython
@@ -79,7 +79,7 @@ class Python(LiveLanguage):
     def launch(self) -> Launch:
         env, chosen = self.context.environment(), self.context.python_environment()
         worker = ["driver", str(DRIVER), *([chosen.folder] if chosen.is_layer else [])]
-        # A warm parent has imported from our own environment: what is installed above it has to come first.
+        # A warm parent has imported from our own environment, but packages installed above it must come first.
         preload = () if chosen.is_layer and chosen.installed() else tuple(self.context.preload)
         if preload and chosen.stack:
             preload = (chosen.places[1], *preload)
@@ -122,10 +122,10 @@ class Python(LiveLanguage):
         from interpreter.runtimes.missing_packages import package_names
 
         names, installer = package_names("pip", modules), self.context.python_environment().installer
-        options = ["--only-binary", ":all:"]  # what is built from source runs its author's code
-        # one retry, after which pip says why
-        words = ["-m", "pip", "install", *options, "--retries", "1", "--no-input", "--progress-bar", "off", *names]
-        argv = f"[__import__('sys').executable, *{words}]"
+        options = ["--only-binary", ":all:"]  # building from source would run the author's code
+        # Retry once, after which pip reports the reason.
+        arguments = ["-m", "pip", "install", *options, "--retries", "1", "--no-input", "--progress-bar", "off", *names]
+        argv = f"[__import__('sys').executable, *{arguments}]"
         if installer == "uv":
             argv = str(["uv", "pip", "install", *options, *names])
         code = f"raise SystemExit(__import__('subprocess').call({argv}))" if installer and names else ""
@@ -169,7 +169,7 @@ class Python(LiveLanguage):
         return restored
 
     def hand_over(self, other: Python) -> Restored:
-        """By fork, also where no snapshots are kept; for another Python program, the variables are carried there."""
+        """Fork the state, even if no snapshots are kept; for another Python program, pickle the variables."""
         runtime = self.runtime
         if not hasattr(os, "fork"):
             raise NotRestorableError(NO_FORK)
@@ -177,23 +177,23 @@ class Python(LiveLanguage):
             raise NotRestorableError(ENDED)
         launch = other.contained_launch()
         copy = Runtime(runtime.launch, runtime.name)
-        said = runtime.snapshots.split(copy)
-        if said is None:
+        report = runtime.snapshots.split(copy)
+        if report is None:
             copy.close()
             raise NotRestorableError(
                 "Can't copy the Python session: there may not be enough memory, or too many processes."
             )
-        lost = list(said["lost"])
+        lost = list(report["lost"])
         if replace(launch, env=runtime.launch.env, cwd=runtime.launch.cwd) != runtime.launch:
             other.runtime = Runtime(launch, runtime.name)
             lost += copy.snapshots.carry_to(other.runtime, runtime.folder)
         else:
             other.runtime = copy
-            lost += copy.snapshots.carry() if said["unknown_threads"] else []
+            lost += copy.snapshots.carry() if report["unknown_threads"] else []
         return Restored(lost)
 
     def take_back(self, other: Python) -> Restored:
-        """Take over what another runtime has made of these variables; earlier states can still be returned to."""
+        """Take over what another runtime has made of these variables; earlier states can still be restored."""
         runtime, theirs = self.runtime, other.runtime
         if runtime is None or theirs is None or not (runtime.alive and theirs.alive):
             raise NotRestorableError(ENDED)
@@ -202,7 +202,7 @@ class Python(LiveLanguage):
             runtime.snapshots.take(self.present, self.most_snapshots)
         lost = theirs.snapshots.carry_to(runtime, theirs.folder)
         self._number = other.present
-        self.known_cwd, self.known_env = None, {}  # a fresh worker learns both
+        self.known_cwd, self.known_env = None, {}  # a fresh worker gets both
         return Restored(lost)
 
     def save(self, most: int, seconds: float) -> Saving | None:
@@ -216,13 +216,13 @@ class Python(LiveLanguage):
             with Hold():
                 runtime = self.start()
                 runtime.have_worker()
-                self._number = next(numbers)  # the state before is not one to return to
+                self._number = next(numbers)  # the state before cannot be restored
                 self.known_cwd = None
             lost = [EVERYTHING]
             try:
                 lost = runtime.snapshots.load(data)
             finally:
-                if lost == [EVERYTHING]:  # Ctrl-C, or no answer: it may still be busy with them
+                if lost == [EVERYTHING]:  # Ctrl-C, or no answer: it may still be loading them
                     runtime.control.say("kill")
                     runtime.ended.wait()
         if lost:
@@ -230,19 +230,19 @@ class Python(LiveLanguage):
         return Restored()
 
     def snapshot(self) -> tuple[int, int] | None:
-        """As a rule there is one from the end of the last block."""
+        """Return the state only if the end of the last block left no snapshot of it."""
         if not self._can_rewind() or self.state_before in self.start().snapshots.states:
             return None
         return self.state_before, self.most_snapshots
 
     def settle(self, event: Frame) -> None:
-        """Take the next block's snapshot now; while threads run, only that block knows what to keep."""
+        """Take the next block's snapshot now. If threads run, only that block knows what to keep."""
         if self._can_rewind() and not event.get("threads") and self.runtime is not None:
             self.runtime.snapshots.take_soon(self.present, self.most_snapshots)
 
     @property
     def most_snapshots(self) -> int:
-        return self.context.snapshots + 1  # one is the present state, which is not returned to
+        return self.context.snapshots + 1  # one of them is the present state
 
     def dry_run(self, overlay: Overlay) -> DryRun:
         from interpreter.runtimes.dry_run import PythonDryRun
@@ -253,29 +253,29 @@ class Python(LiveLanguage):
         return self.context.snapshots > 0 and hasattr(os, "fork")
 
     def _promote(self, runtime: Runtime, state: int) -> Restored | None:
-        said = runtime.snapshots.promote(state)
-        if said is None:
+        report = runtime.snapshots.promote(state)
+        if report is None:
             return None
-        lost = list(said["lost"])
-        if said["unknown_threads"]:
+        lost = list(report["lost"])
+        if report["unknown_threads"]:
             lost += runtime.snapshots.carry()
         self._return_to(state)
-        return Restored(lost, said["running"])
+        return Restored(lost, report["running"])
 
     def revive(self, runtime: Runtime) -> Iterator[Chunk]:
-        """The worker ended between blocks, by a thread or a signal: continue with the newest snapshot."""
-        how, present = runtime.how_ended, self.present
+        """Continue with the newest snapshot after the worker ended between blocks, by a thread or a signal."""
+        ending, present = runtime.how_ended, self.present
         state = present if present in runtime.snapshots.states else max(self.points(), default=0)
         restored = self._promote(runtime, state)
         if restored is None:
             yield from super().revive(runtime)
             return
         then = "that left them" if state == present else "they were some blocks ago, because newer snapshots are gone"
-        told = f"The Python session ended ({how}) since the last block. The variables are as {then}. "
-        yield notice(f"{told}{restored}".rstrip() + "\n")
+        sentences = f"The Python session ended ({ending}) since the last block. The variables are as {then}. "
+        yield notice(f"{sentences}{restored}".rstrip() + "\n")
 
     def exited(self, event: Frame) -> Iterator[Chunk]:
-        """The worker ended during a block: continue with the newest snapshot, so that only the block is lost."""
+        """Continue with the newest snapshot after the worker ended during a block, so that only the block is lost."""
         runtime, points, before = self.runtime, self.points(), self.state_before
         state = before if before in points else max(points, default=0)
         restored = self._promote(runtime, state) if runtime is not None and state and not event["startup"] else None
@@ -283,9 +283,9 @@ class Python(LiveLanguage):
             yield from super().exited(event)
             return
         then = "before it" if state == before else "some blocks ago, because newer snapshots are gone"
-        told = (
+        sentences = (
             f"The Python session ended ({event['how']}). Only this block is lost: the variables are as they were "
             f"{then}. {restored}"
         )
-        yield notice(told.rstrip() + "\n")
+        yield notice(sentences.rstrip() + "\n")
         yield self.closing(event["code"], "timed_out" if event["why"] == "timed_out" else "died")

@@ -14,7 +14,7 @@ from interpreter.runtimes.program import ProgramLanguage
 
 __all__ = ["R"]
 
-# The user's repositories, if they have chosen some. A failed installation is only a warning to R.
+# Installs from the user's repositories, if they have chosen some. R only warns about a failed installation.
 INSTALL = """local({{
   dir.create({library}, FALSE, TRUE)
   .libPaths(c({library}, .libPaths()))

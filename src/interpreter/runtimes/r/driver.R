@@ -1,4 +1,4 @@
-# The driver of an R session: `Rscript driver.R COMMANDS REPLIES`. Blocks run in the global environment.
+# The driver of an R runtime: `Rscript driver.R COMMANDS REPLIES`. Blocks run in the global environment.
 
 local({
   paths <- commandArgs(trailingOnly = TRUE)

@@ -1,4 +1,4 @@
-# `share("df")`: the driver of an R session and the kernels of Jupyter have it; `send(name, json)` is theirs.
+# Defines `share("df")` for the driver of an R runtime and for Jupyter kernels, which each provide `send(name, json)`.
 
 what_can <- "Data frames, texts, numbers, logicals, NULL, dates, and vectors and lists of these can be shared."
 quoted <- function(text) {

@@ -1,12 +1,12 @@
-# The driver of a Ruby session: `ruby driver.rb COMMANDS REPLIES`. Blocks run in the top-level binding.
+# The driver of a Ruby runtime: `ruby driver.rb COMMANDS REPLIES`. Blocks run in the top-level binding.
 
 require "date"
 require "json"
 
 module InterpreterDriver
-  SILENT = %i[assign opassign massign def defs class module sclass].freeze # their value says nothing new
+  SILENT = %i[assign opassign massign def defs class module sclass].freeze # their value is not worth showing
 
-  # Standard input: each line is a question to the user.
+  # Standard input that asks the user for each line.
   class Input
     include Enumerable
 
@@ -59,7 +59,7 @@ module InterpreterDriver
           line = @commands.gets or exit!(0)
           obey(*line.chomp.split(" ", 2))
         rescue Interrupt
-          next # it came between two blocks
+          next # the interrupt came between two blocks
         end
       end
     end
@@ -117,7 +117,7 @@ module InterpreterDriver
     TYPES = { Integer => "integer", Float => "number", String => "string", TrueClass => "boolean",
               FalseClass => "boolean", Symbol => "string" }.freeze
 
-    # The columns of an array of hashes; nil if one has values of different types.
+    # Converts an array of hashes to columns; nil if one has values of different types.
     def columns_of(rows)
       rows.flat_map(&:keys).uniq.map do |name|
         values = rows.map { |row| row[name] }

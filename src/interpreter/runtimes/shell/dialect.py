@@ -1,4 +1,4 @@
-"""The language of a live bash or zsh: how blocks are sent to it, and how its saved state and variables are read."""
+"""The protocol of a live bash or zsh: how blocks are sent to it, and how its saved state and variables are read."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from interpreter.runtimes.state import Variable
 
 # -- files -----------------------------------------------------------------------------------------------------------
 
-# In the runtime's folder, where its code can write: no link is followed, nothing waits, nothing is endless.
+# Code can write to the runtime's folder: follow no links, never block, and read bounded amounts.
 
-MAX_FILE_BYTES = 64 * 1024 * 1024  # bytes of a file that are read
+MAX_FILE_BYTES = 64 * 1024 * 1024  # bytes read from a file
 
 
 def write_file(path: Path, data: bytes) -> None:
-    """Write a new file, replacing whatever has its name."""
+    """Write a new file, replacing anything with its name."""
     discard(path)
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
     with os.fdopen(fd, "wb") as file:
@@ -28,7 +28,7 @@ def write_file(path: Path, data: bytes) -> None:
 
 
 def read_file(path: Path) -> bytes | None:
-    """What is in a plain file; None for anything else."""
+    """Read a regular file; None for anything else."""
     try:
         with Folder(path.parent) as folder:
             return folder.read_bytes(path.name, MAX_FILE_BYTES)
@@ -40,21 +40,21 @@ def discard(path: Path) -> None:
     try:
         path.unlink(missing_ok=True)
     except OSError:
-        remove(path)  # a folder
+        remove(path)  # a folder has that name
 
 
 # -- where a block can be cut ----------------------------------------------------------------------------------------
 
-# A shell has no hook to report lines that is both cheap and invisible: a DEBUG trap makes loops ten times slower and
-# changes `$_`. So lines that are certainly whole commands are sent one by one; from the first line that may not be,
+# Shells have no hook to report lines that is both cheap and invisible: a DEBUG trap makes loops ten times slower and
+# changes `$_`. So lines that are certainly whole commands are sent one by one; from the first line that may not be one,
 # the rest of the block is one piece.
 
 RESERVED = frozenset(
     """if then else elif fi for foreach while until do done case esac in select function time coproc repeat nocorrect
     return break continue exec alias unalias trap emulate""".split()
 )
-MAX_CUT_LENGTH = 20_000  # characters of a block that is cut
-# What would differ from one piece to the next.
+MAX_CUT_LENGTH = 20_000  # characters of a block that is still cut
+# Things that would differ between pieces.
 CONNECTED = re.compile(r"\$_\b|\$\{?_\}|pipestatus|BASH_|FUNCNAME|LINENO|RANDOM|funcstack", re.IGNORECASE)
 VARIABLE = r"\$\w+|\$\{\w+\}"
 QUOTED = rf"""'[^'\n]*'|"(?:[\w\s./:=,@%+~^*?\[\]()<>|&;!'{{}}#-]|{VARIABLE})*\""""
@@ -67,7 +67,7 @@ FIRST_WORDS = re.compile(r"(?:^|;|&&|\|\|?)[ \t]*([\w\[!-]+)", re.ASCII)
 
 
 def cut(code: str) -> list[tuple[int, str]]:
-    """The pieces of a block, each with the number of its first line; together they are the block."""
+    """Cut a block into pieces, each with the number of its first line; together they are the block."""
     lines = code.split("\n")
     if len(code) > MAX_CUT_LENGTH or CONNECTED.search(code):
         return [(1, code)]
@@ -85,10 +85,10 @@ def cut(code: str) -> list[tuple[int, str]]:
 
 # -- its variables, as it writes them --------------------------------------------------------------------------------
 
-# These describe how a shell was started, not what its user wants others to see.
+# These describe how a shell was started, so other languages don't get them.
 OWN = frozenset({"_", "PWD", "OLDPWD", "SHLVL", "TERM", "COLUMNS", "LINES", "LOGNAME"})
 _MAX_LENGTH = 100
-# `declare -ax NAME=VALUE` of bash, `typeset -g -i NAME=VALUE` and `export NAME=VALUE` of zsh
+# `declare -ax NAME=VALUE` in bash, `typeset -g -i NAME=VALUE` and `export NAME=VALUE` in zsh.
 _DECLARATION = re.compile(
     r"""^(?:declare|typeset|export)((?:[ ]-\w+|[ ]--)*)[ ](\w+)=
         ( \( (?: [^()'"\\] | "(?:[^"\\]|\\.)*" | \$?'(?:[^'\\]|\\.|'\\'')*' | \\. | \([^()]*\) )* [ ]?\)
@@ -96,11 +96,11 @@ _DECLARATION = re.compile(
     re.MULTILINE | re.VERBOSE | re.DOTALL,
 )
 _PIECE = re.compile(r"""\$'((?:[^'\\]|\\.)*)'|'([^']*)'|"((?:[^"\\]|\\.)*)"|\\(.)|([^'"\\]+)""", re.DOTALL)
-# between $' and '
+# The escapes between $' and '.
 _ESCAPE = re.compile(rb"(?s)\\(?:([0-7]{1,3})|x([0-9a-fA-F]{1,2})|(.))")
 SIMPLE = dict(zip(b"abeEfnrtv", b"\a\b\x1b\x1b\f\n\r\t\v", strict=True))
 _ELEMENT = re.compile(r"""(?:\[(?:[^\]"']|"(?:[^"\\]|\\.)*")*\]=)?(?:[^\s'"\\]|"(?:[^"\\]|\\.)*"|\$?'[^']*'|\\.)+""")
-# What a shell sets by itself, and what describes how it was started.
+# Variables that a shell sets itself, or that describe how it was started.
 _ITS_OWN = re.compile(
     r"""BASH\w*|COMP_\w+|DIRSTACK|E?UID|E?GID|GROUPS|HOST\w*|IFS|MACHTYPE|OPT(?:ARG|ERR|IND)|OSTYPE|PIPESTATUS|PPID
     |PS[0-9]|(?:OLD)?PWD|SHELL(?:OPTS)?|SHLVL|TERM|UID|_|RANDOM|SRANDOM|LINENO|SECONDS|EPOCH\w+|FUNCNAME|COLUMNS|LINES
@@ -112,19 +112,19 @@ _ITS_OWN = re.compile(
 
 
 def exported(listing: bytes) -> dict[str, str]:
-    """The exported variables of a listing: bash's `declare -p`, or NAME=VALUE with a NUL after each."""
+    """Parse the exported variables of a listing: bash's `declare -p`, or NAME=VALUE with a NUL after each."""
     text = os.fsdecode(listing)
     if "\0" in text:
-        # an interrupt may make zsh print something twice, a NUL too
+        # An interrupt may make zsh print something twice, including a NUL.
         return dict(pair.split("=", 1) for pair in text.split("\0") if "=" in pair)
-    found = [each for each in _DECLARATION.findall(text) if "x" in each[0]]
-    # arrays are left out: other programs never get those
-    return {name: unquoted(written) for _, name, written in found if not written.startswith("(")}
+    declarations = [each for each in _DECLARATION.findall(text) if "x" in each[0]]
+    # Arrays are left out, because they are never exported to other programs.
+    return {name: unquoted(written) for _, name, written in declarations if not written.startswith("(")}
 
 
 def variables(state: str, environment: dict[str, str]) -> dict[str, tuple[str, str]]:
-    """Type and text of each variable that blocks have set, by its name."""
-    found: dict[str, tuple[str, str]] = {}
+    """Map each variable that blocks have set to its type and text."""
+    typed_texts: dict[str, tuple[str, str]] = {}
     for flags, name, written in _DECLARATION.findall(state):
         if "A" in flags:
             kind, text = "map", written
@@ -133,12 +133,12 @@ def variables(state: str, environment: dict[str, str]) -> dict[str, tuple[str, s
         else:
             kind, text = "integer" if "i" in flags else "string", unquoted(written)
         if not _ITS_OWN.fullmatch(name) and environment.get(name) != text:
-            found[name] = (kind, text.encode("utf-8", "surrogateescape").decode("utf-8", "replace"))
-    return found
+            typed_texts[name] = (kind, text.encode("utf-8", "surrogateescape").decode("utf-8", "replace"))
+    return typed_texts
 
 
 def without(state: str, environment: dict[str, str]) -> str:
-    """A state without the variables that are as the environment had them: later runs have their own."""
+    """Remove variables from a state that are as the environment had them: later runs have a different environment."""
 
     def kept(match: re.Match[str]) -> str:
         _, name, written = match.groups()
@@ -147,9 +147,9 @@ def without(state: str, environment: dict[str, str]) -> str:
     return _DECLARATION.sub(kept, state)
 
 
-def listed(found: dict[str, tuple[str, str]]) -> list[Variable]:
+def listed(typed_texts: dict[str, tuple[str, str]]) -> list[Variable]:
     rows = []
-    for name, (kind, text) in found.items():
+    for name, (kind, text) in typed_texts.items():
         line = " ".join(text.split())
         preview = line if len(line) <= _MAX_LENGTH else line[: _MAX_LENGTH - 3] + "..."
         if kind in ("array", "map"):
@@ -160,7 +160,7 @@ def listed(found: dict[str, tuple[str, str]]) -> list[Variable]:
 
 
 def unquoted(written: str) -> str:
-    """The value, from the way that the shell writes it."""
+    """Parse a value as the shell writes it."""
     parts = []
     for ansi, single, double, escaped, bare in _PIECE.findall(written):
         if ansi:
@@ -182,13 +182,13 @@ def unescaped(match: re.Match[bytes]) -> bytes:
 # -- to and from the shell -------------------------------------------------------------------------------------------
 
 HERE = Path(__file__).parent
-WHOLE = b"# whole\n"  # how the driver ends a state that was saved to its end
-# The last line of every piece but the last: one that an error left early is the last of its block.
+WHOLE = b"# whole\n"  # the driver ends a completely saved state with this
+# The last line of every piece but the last. If an error skips it, that piece is the last of its block.
 REACHED = "\n__oi_reached=$?\n"
 PIECE = '\\. "${{__oi_over:-{file}}}" <>{stdin} 2>&1'
-# bash gets a block as one line: when a file ends inside $( it may not live through the next line it reads.
-# zsh gets it enclosed: an error or an interrupt would end the whole shell unless it is caught. Its EXIT trap can
-# be seen and set outside functions only. With `&& :` a call is safe under errexit.
+# bash gets a block as one line: it may crash on the line after a file that ends inside $(. zsh gets it enclosed: an
+# error or an interrupt would end the whole shell unless it is caught. Its EXIT trap can be seen and set outside
+# functions only. With `&& :` a call is safe under errexit.
 BLOCK = {
     "bash": '{pieces}; __oi_status=$? __oi_block=; __oi_leave {block} "$@" && :',
     "zsh": "{{ {pieces}; }} always {{ __oi_status=$? __oi_block= TRY_BLOCK_ERROR=0 TRY_BLOCK_INTERRUPT=0; }}\n"
@@ -201,26 +201,26 @@ START = {
 
 
 class ShellDialect:
-    """Encodes frames for one runtime's shell, and knows its saved states."""
+    """Encodes frames for one runtime's shell, and finds its saved states."""
 
     def __init__(self, shell: str, env: dict[str, str], rc: bool = False, state: bytes | None = None) -> None:
         self.shell = shell
         self.kind = "zsh" if Path(shell).name == "zsh" else "bash"
         self._term, self._rc = env["TERM"], rc
-        # what it exports, as it was last seen
+        # The variables that it exports, as last seen.
         self._known = {name: value for name, value in env.items() if name not in OWN}
-        self._told: dict[str, str | None] = {}
+        self._sent: dict[str, str | None] = {}
         self._listing = b""
-        self._state = state  # to begin with; later it is in the runtime's folder
+        self._state = state  # the initial state; later ones are in the runtime's folder
         self._block = 0
         self._files: list[Path] = []
-        self._chosen: tuple[int, int] | None = None  # after this block, continue with the state of that one
-        self.kept = 2  # how many states to keep: the last one is incomplete while it is written
+        self._chosen: tuple[int, int] | None = None  # (a, b): after block a, continue with the state of block b
+        self.kept = 2  # states to keep: the last one is incomplete while it is written
 
     # -- to the shell ----------------------------------------------------------------------------------------
 
     def greet(self, folder: Path) -> bytes:
-        """A new shell gets our functions, and the state that the last one saved."""
+        """Give a new shell our functions, and the state that the last one saved."""
         driver, place = quote(str(HERE / f"driver.{self.kind}")), quote(str(folder))
         lines = ["exec >/dev/null 2>&1", f"\\. {driver}", f"__oi_folder={place}"]
         state = folder / "state.0"
@@ -237,7 +237,7 @@ class ShellDialect:
         return script(lines)
 
     def encode(self, frame: Frame, folder: Path) -> bytes:
-        """A block, with what the other languages changed before it; a question is whether its state is saved."""
+        """Encode a block, with what other languages changed before it. A query is answered once the state is saved."""
         if frame["op"] == "inspect":
             answer = f'{{"event":"answer","query":{frame["query"]}}}'
             return script([f"builtin printf '%s\\n' {quote(answer)} >&0 && :"])
@@ -260,16 +260,19 @@ class ShellDialect:
         return script(lines)
 
     def _write(self, frame: Frame, folder: Path) -> list[tuple[int, Path]]:
-        """Put the block's pieces into files, replacing the last block's; the first line and the file of each."""
+        """Write the block's pieces to files, replacing the last block's.
+
+        Returns the first line and the file of each.
+        """
         with contextlib.suppress(OSError):
-            folder.chmod(0o700)  # code may have closed it
+            folder.chmod(0o700)  # code may have made it unreadable
         for file in self._files:
             discard(file)
         code = frame["code"]
         pieces = cut(code) if frame["active_lines"] else [(1, code)]
         if len(pieces) == 1:
             pieces = [(pieces[0][0], code)]
-        else:  # the shell counts lines from the beginning of a file
+        else:  # the shell counts lines from the start of a file
             pieces = [(line, "\n" * (line - 1) + piece) for line, piece in pieces]
             pieces[:-1] = [(line, text + REACHED) for line, text in pieces[:-1]]
         chosen = state_file(folder, self._chosen[1]) if self._chosen else None
@@ -284,33 +287,34 @@ class ShellDialect:
         return written
 
     def plain(self, folder: Path, text: str) -> str:
-        """The shell's messages, with its own name instead of the file that the block was put into."""
+        """Replace the name of a block's file in the shell's messages by the shell's own name."""
         if str(folder) not in text:
             return text
         return re.sub(rf"{re.escape(str(folder))}/block\d+(?:\.\d+)?(?=:)", self.kind, text)
 
     # -- from the shell --------------------------------------------------------------------------------------
 
-    def changes(self, folder: Path, told: dict[str, str | None]) -> Frame:
-        """Where the last block left the directory, and the exported variables that differ (None: unset) from what the
-        shell was told; empty if it did not get to report them.
+    def changes(self, folder: Path, sent: dict[str, str | None]) -> Frame:
+        """Return the directory and the changed exported variables (None: unset) that the last block left.
+
+        `sent` has the variables that the shell got from the host. Empty if the shell could not report.
         """
         report = read_file(folder / "exports")
         if report is None:
             return {}
         place, _, listing = report.partition(b"\0")
         cwd = os.fsdecode(place.removesuffix(b"\n"))
-        if (listing, told) == (self._listing, self._told):
+        if (listing, sent) == (self._listing, self._sent):
             return {"cwd": cwd, "env": {}}
         now = {name: value for name, value in exported(listing).items() if name not in OWN}
-        before = {name: value for name, value in {**self._known, **told}.items() if value is not None}
+        before = {name: value for name, value in {**self._known, **sent}.items() if value is not None}
         changed: dict[str, str | None] = {name: None for name in before if name not in now}
         changed |= {name: value for name, value in now.items() if before.get(name) != value}
-        self._listing, self._known, self._told = listing, now, {**told, **changed}
+        self._listing, self._known, self._sent = listing, now, {**sent, **changed}
         return {"cwd": cwd, "env": changed}
 
     def last_state(self, folder: Path) -> Path | None:
-        """The newest state that was saved to its end, or the one that was chosen since."""
+        """Find the newest completely saved state, or one that was chosen since."""
         numbers, chosen = state_numbers(folder), None
         if self._chosen is not None:
             numbers = [number for number in numbers if number > self._chosen[0]]
@@ -319,7 +323,7 @@ class ShellDialect:
         return next((path for path in saved if is_whole(path)), chosen)
 
     def saved(self, folder: Path) -> bytes | None:
-        """What is in that state; None if there is none."""
+        """Read that state; None if there is none."""
         state = self.last_state(folder)
         return read_file(state) if state is not None else None
 
@@ -331,13 +335,13 @@ class ShellDialect:
         write_file(state_file(folder, number), state)
 
     def settle(self, folder: Path) -> Path:
-        """What a shell saved when it exited is the state after its last block."""
+        """Turn the state that a shell saved when it exited into the state after its last block."""
         with contextlib.suppress(OSError):
             (folder / "state.exit").replace(state_file(folder, self._block))
         return state_file(folder, self._block)
 
     def choose(self, number: int) -> None:
-        """Have the next shell start from the state after this block."""
+        """Let the next shell start from the state after this block."""
         self._chosen = (self._block, number)
 
 
@@ -346,7 +350,7 @@ def state_file(folder: Path, number: int) -> Path:
 
 
 def state_numbers(folder: Path) -> list[int]:
-    """The blocks whose states are there, the oldest first."""
+    """List the blocks whose states are saved, oldest first."""
     try:
         names = os.listdir(folder)
     except OSError:

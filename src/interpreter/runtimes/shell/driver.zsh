@@ -1,6 +1,6 @@
 # Sourced by a non-interactive zsh whose standard input is its socket to the host. For each block the host sends a
 # few lines: __oi_enter, the block as a file to source, __oi_leave. Frames go back on descriptor 0, which blocks never
-# see, since they get a standard input of their own. Builtins only: nothing here forks.
+# see, since they get a separate standard input. Only builtins are used, so nothing here forks.
 
 builtin zmodload zsh/parameter zsh/system
 
@@ -9,7 +9,7 @@ __oi_send() {
   builtin syswrite -o 0 -- "$1"$'\n'
 }
 
-# Special parameters that are worth keeping; the others say what the shell is, not what the user did.
+# Special parameters worth keeping; the others describe the shell, not what the user did.
 __oi_kept=(PATH FPATH CDPATH MANPATH IFS NULLCMD READNULLCMD TIMEFMT TMPPREFIX WORDCHARS PS4)
 
 # -- blocks -------------------------------------------------------------------------------------------------------
@@ -18,22 +18,22 @@ __oi_kept=(PATH FPATH CDPATH MANPATH IFS NULLCMD READNULLCMD TIMEFMT TMPPREFIX W
 __oi_enter() {
   __oi_interrupted= __oi_over= __oi_reached=$__oi_status __oi_block=$1
   exec >"$2"
-  builtin return "$__oi_status" # the block finds $? as the last one left it
+  builtin return "$__oi_status" # the block sees $? as the last one left it
 }
 
-# __oi_at BLOCK LINE: a piece of the block begins, if the one before reached its end
+# __oi_at BLOCK LINE: begins a piece of the block, if the one before reached its end
 __oi_at() {
   __oi_status=$?
   if [[ -n $__oi_reached ]]; then
     __oi_status=$__oi_reached __oi_reached=
     __oi_send "{\"event\":\"active_line\",\"block\":$1,\"line\":$2}"
   elif [[ -z $__oi_over ]]; then
-    __oi_over=/dev/null __oi_last=$__oi_status # read instead of the pieces that follow
+    __oi_over=/dev/null __oi_last=$__oi_status # sourced instead of the remaining pieces
   fi
   builtin return "$__oi_status"
 }
 
-# __oi_leave BLOCK ARGUMENTS...; __oi_status is set, and __oi_block is empty, so that an interrupt finds nothing to end.
+# __oi_leave BLOCK ARGUMENTS...; __oi_status is set, and __oi_block is empty, so an interrupt has nothing to end.
 __oi_leave() {
   __oi_keep_traps
   __oi_options=("${(@k)options[(R)on]}")
@@ -48,7 +48,7 @@ __oi_leave() {
   __oi_save $__oi_folder/state.$1 "${@:2}"
 }
 
-# Where we are and what is exported, for the other languages.
+# Writes the directory and the exported variables, for the other languages.
 __oi_report() {
   {
     builtin pwd
@@ -61,10 +61,10 @@ __oi_report() {
 
 # -- traps --------------------------------------------------------------------------------------------------------
 
-# Ours stay in place: in the absence of the user's on INT, in front of theirs on EXIT. That one cannot be seen or set
-# in a function: the host's lines write the list before they call us, and set ours after.
+# Keeps our traps: on INT if the user has none, and before the user's on EXIT. An EXIT trap cannot be seen or set in a
+# function: the host's lines write the list of traps before they call us, and set ours afterwards.
 __oi_keep_traps() {
-  builtin setopt local_options no_local_traps # or the trap would end with this function
+  builtin setopt local_options no_local_traps # else the trap would end with this function
   __oi_trap=$(<"$__oi_folder/trap")
   [[ $__oi_trap == *TRAPINT* || $__oi_trap == *" INT"* ]] || __oi_watch_interrupts
   if [[ $__oi_trap != *__oi_exit* ]]; then
@@ -89,14 +89,14 @@ __oi_exit() {
   ((ZSH_SUBSHELL == 0)) || return 0
   builtin eval "$__oi_users_exit"
   builtin emulate -L zsh
-  __oi_users_exit= # it has had its turn; the next shell starts without it
+  __oi_users_exit= # it has run; the next shell starts without it
   __oi_report
   __oi_save $__oi_folder/state.exit
 }
 
 # -- state --------------------------------------------------------------------------------------------------------
 
-# __oi_save FILE ARGUMENTS...: what a new shell needs to go on; the last line says that it is whole.
+# __oi_save FILE ARGUMENTS...: saves what a new shell needs to continue; the last line marks it as complete.
 __oi_save() {
   {
     builtin printf 'builtin unsetopt aliases\nbuiltin cd -- %q\n' $PWD
@@ -115,7 +115,7 @@ __oi_save() {
   } >|$1 2>/dev/null
 }
 
-# __oi_set_options NAME...: these are on, all others off, of those that a running shell may change.
+# __oi_set_options NAME...: turns these on and all others off, among those that a running shell may change.
 __oi_set_options() {
   __oi_names=(${(k)options})
   builtin unsetopt ${__oi_names:|argv} 2>/dev/null
@@ -135,7 +135,7 @@ __oi_ready() {
   __oi_send "{\"event\":\"ready\",\"language\":\"zsh\",\"version\":\"$ZSH_VERSION\"}"
 }
 
-# __oi_snapshot FOLDER FILE: in a shell of its own, which has read the user's start-up files
+# __oi_snapshot FOLDER FILE: runs in a separate shell that has read the user's start-up files
 __oi_snapshot() {
   __oi_options=("${(@k)options[(R)on]}") __oi_status=0 __oi_users_exit=
   builtin emulate -L zsh

@@ -19,7 +19,7 @@ if sys.platform != "win32":
     import fcntl
     import termios
 
-from interpreter.errors import NotRestorableError, SessionStartError, UsageError
+from interpreter.errors import NotRestorableError, RuntimeStartError, UsageError
 from interpreter.messages import Chunk
 from interpreter.runtimes.block import Channels, OutputChannel, console
 from interpreter.runtimes.launch import KEYBOARD, Containment, Launch, path_of, program_version
@@ -63,29 +63,29 @@ def resize(fd: int, size: Size) -> None:
 class ShellTerminal(OutputChannel):
     """The controlling terminal of a shell: keys go in, prompts and the echo come out."""
 
-    order = 0  # what was typed comes before what it made the block write
+    order = 0  # typed text comes before the output that it causes
 
     def __init__(self) -> None:
         ours, self.theirs = os.openpty()
         self._modes = termios.tcgetattr(self.theirs)
         self._modes[1] &= ~termios.OPOST
-        self._modes[6][termios.VSUSP] = b"\0"  # a stopped program could not be woken again
+        self._modes[6][termios.VSUSP] = b"\0"  # a program stopped by Ctrl-Z could not be continued
         self.path = os.ttyname(self.theirs)
         self._connected = True
-        super().__init__(None, ours, "stdout")  # the runtime sets whose it is
+        super().__init__(None, ours, "stdout")  # the runtime sets its block
 
     def prepare(self, size: Size) -> None:
-        """Before a block: drop the keys that the last one left, and the modes that it set."""
+        """Drop the keys that the last block left, and reset the modes that it set."""
         termios.tcsetattr(self.theirs, termios.TCSANOW, self._modes)
         termios.tcflush(self.theirs, termios.TCIFLUSH)
         resize(self.fd, size)
 
     def echo_off(self) -> bool:
-        """Whether the program that runs does not want its input to be seen."""
+        """Check whether the running program hides its input."""
         return self._connected and not termios.tcgetattr(self.theirs)[3] & termios.ECHO
 
     def hang_up(self) -> None:
-        """The user is no longer at the keyboard; the reader finds the end and closes it."""
+        """Disconnect, because the user is no longer at the keyboard; the reader finds the end and closes it."""
         if self._connected:
             self._connected = False
             os.close(self.theirs)
@@ -98,14 +98,14 @@ class ShellTerminal(OutputChannel):
 PAGERS = ("PAGER", "GIT_PAGER", "MANPAGER", "SYSTEMD_PAGER", "AWS_PAGER", "PSQL_PAGER")
 SPOKEN = ("bash", "zsh")
 SYNTAX_ERROR = 2
-FAREWELL = b"builtin trap - EXIT; exit\n"  # the state is saved, and it is not the user's exit
+FAREWELL = b"builtin trap - EXIT; exit\n"  # saves the state, without the user's EXIT trap
 SAVED_BY = "# saved by "
 VARIABLE = re.compile(r"\$\{?(\w*)\Z")
 STARTER = Path(__file__).parent.with_name("python") / "driver" / "start.py"  # enters an overlay
 
 
 class Shell(LiveLanguage):
-    """Directory, variables, functions, aliases and options stay from block to block, beyond an `exit` too."""
+    """Keeps directory, variables, functions, aliases and options from block to block, even after an `exit`."""
 
     name = "Shell"
     aliases = ("bash", "sh", "zsh", "batch", "bat")
@@ -125,8 +125,8 @@ class Shell(LiveLanguage):
 
     _dialect: ShellDialect
     _keyboard: ShellTerminal | None = None
-    _state: bytes | None = None  # of a runtime that was moved to the background
-    _state_in: Containment | None = None  # the sandbox of that one
+    _state: bytes | None = None  # the state of a runtime that was moved to the background
+    _state_in: Containment | None = None  # the sandbox of that state
     _entrance: str | None = None  # the socket of an overlay that the shell enters before it starts
 
     def __init__(self, computer: HasContext | None = None) -> None:
@@ -142,7 +142,7 @@ class Shell(LiveLanguage):
         shell = which_shell(self.context.shell)
         if shell is None:
             wanted = self.context.shell
-            raise SessionStartError(
+            raise RuntimeStartError(
                 self.name, f"{wanted} is not a usable bash or zsh." if wanted else "bash is not installed."
             )
         env = self._environment()
@@ -154,7 +154,7 @@ class Shell(LiveLanguage):
 
     def _environment(self) -> dict[str, str]:
         env = {**self.context.environment(), **dict.fromkeys(PAGERS, "cat"), "TERM": self._terminal_kind()}
-        # those two name files that a shell without a prompt would run at its start
+        # These two name files that a shell without a prompt would run when it starts.
         return {name: value for name, value in env.items() if name not in ("BASH_ENV", "ENV")}
 
     def start(self) -> Runtime:
@@ -167,7 +167,7 @@ class Shell(LiveLanguage):
     # -- blocks ------------------------------------------------------------------------------------------
 
     def channels(self) -> Channels:
-        """A terminal to write to, so that programs stream line by line; their bytes arrive unchanged."""
+        """Open a terminal to write to, so that programs stream line by line; their bytes arrive unchanged."""
         ours, theirs = os.openpty()
         modes = termios.tcgetattr(theirs)
         modes[1] &= ~termios.OPOST
@@ -178,10 +178,10 @@ class Shell(LiveLanguage):
         return Channels(reads=[(ours, "stdout")], held=[theirs], fields={"tty": os.ttyname(theirs)}, plain=plain)
 
     def fields(self) -> Frame:
-        """There is a controlling terminal while the user can type, and none otherwise."""
+        """Provide a controlling terminal if the user can type, and none otherwise."""
         runtime, stdin = self.start(), os.devnull
         if self.context.keyboard != (self._keyboard is not None):
-            runtime.retire(FAREWELL)  # a process keeps the terminal that it was started with
+            runtime.retire(FAREWELL)  # a process keeps its first controlling terminal
             if self._keyboard is None:
                 self._keyboard = ShellTerminal()
                 runtime.set_terminal(self._keyboard, [self._keyboard.theirs])
@@ -205,7 +205,7 @@ class Shell(LiveLanguage):
             self.runtime.retire(FAREWELL)  # bash 5.2 damages its own memory when a file ends inside $(
 
     def exited(self, event: Frame) -> Iterator[Chunk]:
-        """The shell ended: the next one continues where it stopped, or where the block before it did."""
+        """Start the next shell where this one stopped, or where the block before left it."""
         if event["startup"]:
             yield from super().exited(event)
             return
@@ -213,12 +213,12 @@ class Shell(LiveLanguage):
         changes, code = self._dialect.changes(self.runtime.folder, self.context.exported), event["code"]
         super().apply_changes(changes)
         if not changes:
-            self._blocks[self.present] = self._blocks[self.state_before]  # the block left nothing
+            self._blocks[self.present] = self._blocks[self.state_before]  # the block left no state
         ended = "error" if code else "done"
         if event["why"] == "timed_out":
             ended = "timed_out"
         elif event["why"] == "interrupted" and code in (-signal.SIGINT, 128 + signal.SIGINT):
-            ended = "interrupted"  # it was still starting, and nothing is lost
+            ended = "interrupted"  # it was still starting, so nothing is lost
         elif code < 0 or event["why"]:
             ended = "died" if code < 0 else "interrupted"
         if ended != "interrupted" and (code < 0 or not changes):
@@ -229,13 +229,13 @@ class Shell(LiveLanguage):
     # -- the keyboard ------------------------------------------------------------------------------------
 
     def send_keys(self, keys: bytes) -> None:
-        """Type something for the running block."""
+        """Send keys to the running block."""
         if self._keyboard is not None:
-            with contextlib.suppress(OSError):  # what it does not read in time is lost, as on any terminal
+            with contextlib.suppress(OSError):  # unread input is lost, as on any terminal
                 os.write(self._keyboard.fd, keys)
 
     def echo_off(self) -> bool:
-        """Whether what is typed now should be hidden, such as a password."""
+        """Check whether typed text should be hidden, such as a password."""
         return self._keyboard is not None and self._keyboard.echo_off()
 
     # -- queries between blocks --------------------------------------------------------------------------
@@ -251,15 +251,15 @@ class Shell(LiveLanguage):
         view: TableQuery | None = None,
         again: bool = False,
     ) -> Value:
-        found = self._variables()
+        variables = self._variables()
         if view is not None:
             raise UsageError("The shell has no tables to sort, filter or export.")
-        if name.lstrip("$") not in found:
+        if name.lstrip("$") not in variables:
             raise UsageError(f"No block has set {name}.")
-        return Text(*found[name.lstrip("$")])
+        return Text(*variables[name.lstrip("$")])
 
     def complete(self, code: str, cursor: int) -> Completions:
-        """The names of variables, behind a dollar sign."""
+        """Complete the names of variables after a dollar sign."""
         match = VARIABLE.search(code[:cursor])
         if match is None or self.runtime is None or self.runtime.busy:
             return Completions(cursor)
@@ -286,7 +286,7 @@ class Shell(LiveLanguage):
         return [state for state, number in earlier if number == 0 or is_whole(state_file(folder, number))]
 
     def restore(self, state: int) -> Restored:
-        """The next block runs in a new shell that starts from there; background jobs keep running."""
+        """Start the next block in a new shell with an earlier state; background jobs keep running."""
         if state == self.present:
             return Restored()
         self.check_idle("A shell block is running, so its session can't be restored now.")
@@ -322,14 +322,14 @@ class Shell(LiveLanguage):
         return self._state_in if self.runtime is None else super().contained_in
 
     def own_state(self) -> bytes | None:
-        """What a new shell starts from, unless it is from another sandbox."""
+        """Return the state that a new shell starts from, unless it is from another sandbox."""
         return self._state if self._state_in is self.context.containment else None
 
     def has_begun(self) -> bool:
         return self._state is not None or super().has_begun()
 
     def hand_over(self, other: Shell) -> Restored:
-        """The saved state: a new shell starts from there; background jobs stay with this one."""
+        """Hand over the saved state, from which a new shell starts; background jobs stay with this one."""
         other._state, other._state_in = self._present_state(), other.context.containment
         return Restored()
 
@@ -338,7 +338,7 @@ class Shell(LiveLanguage):
         return self.saved_state() if has_run else self._state
 
     def saved_state(self) -> bytes | None:
-        """What a new shell needs to continue after the last block of this one; None if there is none."""
+        """Return what a new shell needs to continue after the last block of this one; None if there is none."""
         runtime = self.runtime
         if runtime is None or runtime.block is None:
             return None
@@ -349,7 +349,7 @@ class Shell(LiveLanguage):
         return self._dialect.saved(runtime.folder)
 
     def save(self, most: int, seconds: float) -> Saving | None:
-        """Variables, functions, aliases and options; what was exported to us belongs to each run."""
+        """Save variables, functions, aliases and options, but not what each run gets from its environment."""
         runtime = self.runtime
         if runtime is None or runtime.block is None or runtime.is_running_block:
             return None
@@ -382,7 +382,7 @@ class Shell(LiveLanguage):
         self._dialect.take_over(runtime.folder, runtime.add_finished(code).number, state)
 
     def in_overlay(self, entrance: str) -> Shell:
-        """A new shell with this one's state, which enters an overlay before it starts; the user cannot type there."""
+        """Make a shell with this one's state that enters an overlay before it starts; the user cannot type there."""
         other = Shell()
         other.context = replace(self.context, keyboard=False, exported=dict(self.context.exported))
         other._state, other._entrance = self.saved_state() or self.own_state(), entrance
@@ -399,7 +399,7 @@ class Shell(LiveLanguage):
         runtime = run.runtime
         if runtime is self.runtime:
             self._state, self._state_in = self._dialect.saved(runtime.folder), runtime.launch.containment
-            self._keyboard = None  # it stays with the block
+            self._keyboard = None  # it stays with the background job
             self._blocks.clear()
         yield from super()._detached(run)
 
@@ -410,10 +410,10 @@ class Shell(LiveLanguage):
 
 
 def which_shell(wanted: str | None) -> str | None:
-    """The shell that the settings name, else the user's own if we speak it, else bash."""
+    """Find the shell that the settings name, else the user's own if it is supported, else bash."""
     if wanted:
         return shutil.which(wanted) if Path(wanted).name in SPOKEN else None
     users = os.environ.get("SHELL", "")
-    if Path(users).name in SPOKEN and (found := shutil.which(users)):
-        return found
+    if Path(users).name in SPOKEN and (program := shutil.which(users)):
+        return program
     return shutil.which("bash") or shutil.which("zsh")

@@ -1,4 +1,4 @@
-"""SQL blocks, run inside the Python session: its data frames are tables, and results are data frames."""
+"""SQL blocks, run inside the Python runtime: its data frames are tables, and results are data frames."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from interpreter.questions import Question, Step
 from interpreter.runtimes.base import BaseLanguage
-from interpreter.runtimes.launch import SessionContext
+from interpreter.runtimes.launch import RuntimeContext
 from interpreter.runtimes.live import HasContext, LiveLanguage
 from interpreter.runtimes.python import Python
 
@@ -19,7 +19,7 @@ DRIVER = Path(__file__).with_name("driver.py")
 
 
 class SQL(BaseLanguage):
-    """DuckDB where the session's Python has it, else SQLite; or the database that `computer.sql` names."""
+    """DuckDB if the session's Python has it, else SQLite; or the database that `computer.sql` names."""
 
     name = "SQL"
     aliases = ("duckdb", "sqlite")
@@ -39,20 +39,20 @@ class SQL(BaseLanguage):
 
     @property
     def python(self) -> Any:
-        """The session that runs it."""
+        """Return the Python language whose runtime runs the SQL."""
         return self._own or self._pool.runtime("python")
 
     def version(self) -> str | None:
-        context: SessionContext | None = getattr(self.python, "context", None)
+        context: RuntimeContext | None = getattr(self.python, "context", None)
         if context is None:
-            return None  # Python is a class of the user's, which has no session that could run it
+            return None  # Python is a user's own class, without a runtime to run SQL in
         if context.sql:
             return context.sql.partition(":")[0]
         engine = "DuckDB" if context.has_python_package("duckdb") else "SQLite"
         return f"{engine}, Python's DataFrames are tables"
 
     def installed(self) -> str | None:
-        """With the version of DuckDB, from the folder that pip has made for it."""
+        """Return the name with the version of DuckDB, read from pip's folder for it."""
         version = self.version()
         if version is None or not version.startswith("DuckDB"):
             return version
@@ -66,10 +66,10 @@ class SQL(BaseLanguage):
         python.on_end = self.on_end
         old = python.runtime if isinstance(python, LiveLanguage) else None
         if old is not None and old.launch.containment is not python.context.containment:
-            # the sandbox has changed: a new session, whose folder is another, has to be there before the address is
+            # After a sandbox change, start the new runtime first: its folder, for the address file, is a different one.
             yield from _without_lines(python.run(""))
         place = None
-        if python.context.sql:  # it may have a password: it goes into a private file, not into code or output
+        if python.context.sql:  # it may contain a password, so it goes into a private file, not into code
             folder = python.start().folder if isinstance(python, LiveLanguage) else None
             with tempfile.NamedTemporaryFile("w", dir=folder, delete=False) as file:
                 file.write(python.context.sql)
@@ -86,7 +86,7 @@ class SQL(BaseLanguage):
 
 
 def _without_lines(steps: Iterator[Step], keep_end: bool = False) -> Iterator[Step]:
-    """Leave out the active lines, which are not those of the SQL; keep the end of the block if asked."""
+    """Leave out the active lines, which are not lines of the SQL, and the end of the block unless `keep_end`."""
     for step in steps:
         if isinstance(step, Question) or step.get("format") != "active_line" or (keep_end and step["content"] is None):
             yield step

@@ -1,4 +1,4 @@
-"""Runs SQL inside a Python session, on the session's Python (3.8 or later), which has only the standard library."""
+"""Runs SQL inside the Python runtime, on the session's Python (3.8 or later), with only the standard library."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import threading
 from types import ModuleType
 from typing import Any
 
-STATE = "interpreter_sql"  # where the connections are kept from block to block
+STATE = "interpreter_sql"  # the module that keeps the connections from block to block
 FRAMES = {"DataFrame", "LazyFrame", "Table"}
 LIBRARIES = {"pandas", "polars", "pyarrow"}
 RESULT = "sql_result"
@@ -27,11 +27,13 @@ def run(code: str, address_file: str | None, namespace: dict[str, Any]) -> None:
             address = file.read()
         os.unlink(address_file)
     try:
-        words = set(re.findall(r"\w+", code))
-        frames = {  # that the code may mean
+        identifiers = set(re.findall(r"\w+", code))
+        frames = {  # data frames that the code may refer to
             name: value
             for name, value in namespace.items()
-            if name in words and type(value).__name__ in FRAMES and type(value).__module__.split(".")[0] in LIBRARIES
+            if name in identifiers
+            and type(value).__name__ in FRAMES
+            and type(value).__module__.split(".")[0] in LIBRARIES
         }
         state: Any = sys.modules.setdefault(STATE, ModuleType(STATE))
         connections = state.__dict__.setdefault("connections", {})
@@ -71,7 +73,7 @@ def open_database(address: str) -> Any:
 
 
 def interruptible(connection: Any, code: str, frames: dict[str, Any]) -> tuple[list[str], list[Any]]:
-    """Execute in another thread: Ctrl-C reaches this one, and not the inside of a database."""
+    """Execute in another thread: Ctrl-C reaches this one, but not the inside of a database."""
     done: list[tuple[list[str], list[Any]] | BaseException] = []
 
     def work() -> None:
@@ -96,7 +98,7 @@ def interruptible(connection: Any, code: str, frames: dict[str, Any]) -> tuple[l
 
 
 def execute(connection: Any, code: str, frames: dict[str, Any]) -> tuple[list[str], list[Any]]:
-    """The columns and rows of the last statement."""
+    """Execute the statements, and return the columns and rows of the last one."""
     names: list[str] = []
     rows: list[Any] = []
     if isinstance(connection, sqlite3.Connection):
@@ -126,7 +128,7 @@ def execute(connection: Any, code: str, frames: dict[str, Any]) -> tuple[list[st
 
 
 def copy_frame(connection: sqlite3.Connection, name: str, frame: Any) -> None:
-    """Make a data frame a temporary table, which SQLite needs; the database itself stays as it is."""
+    """Copy a data frame to a temporary table for SQLite; the database itself stays as it is."""
     if hasattr(frame, "collect"):
         frame = frame.collect()
     if hasattr(frame, "to_dicts") or hasattr(frame, "to_pylist"):
@@ -142,13 +144,13 @@ def copy_frame(connection: sqlite3.Connection, name: str, frame: Any) -> None:
 
 
 def statements(code: str) -> list[str]:
-    found, pending = [], ""
+    complete, pending = [], ""
     for piece in re.split(r"(?<=;)", code):
         pending += piece
         if sqlite3.complete_statement(pending):
-            found.append(pending)
+            complete.append(pending)
             pending = ""
-    return [*found, pending] if pending.strip() else found
+    return [*complete, pending] if pending.strip() else complete
 
 
 def show(names: list[str], rows: list[Any], namespace: dict[str, Any]) -> None:

@@ -10,7 +10,7 @@ from interpreter.runtimes.protocol import Frame
 
 __all__ = ["TypeScript"]
 
-STRIPS_TYPES = (22, 13)  # the version of Node that does it itself
+STRIPS_TYPES = (22, 13)  # the first version of Node that does it itself
 COMPILERS = ("esbuild", "typescript")
 
 
@@ -33,7 +33,7 @@ class TypeScript(JavaScript):
         version = super().version()
         if version is None or tuple(map(int, re.findall(r"\d+", version)[:2])) >= STRIPS_TYPES:
             return version
-        # else npm must have put a compiler where the driver looks for it
+        # Older versions of Node need a compiler, which npm must have installed where the driver looks.
         here, node = Path(self.context.cwd), Path(self._node() or "/usr/bin/node").resolve()
         shared = [node.parent.parent / "lib", Path("/usr/local/lib")]
         folders = [folder / "node_modules" for folder in (here, *here.parents, *shared)]

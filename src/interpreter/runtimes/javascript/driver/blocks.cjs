@@ -1,5 +1,5 @@
 'use strict';
-// The blocks: which one is running, and which one the code that is running now belongs to.
+// Blocks: which one is running, and which one the current code belongs to.
 
 const { running } = require('./interrupts.cjs');
 
@@ -15,22 +15,22 @@ class Block {
   constructor({ block, stdout, stderr }) {
     this.number = block;
     this.name = `block-${++count}.js`;
-    this.pipes = { 1: stdout, 2: stderr }; // for its child processes
+    this.pipes = { 1: stdout, 2: stderr }; // of its child processes
     this.decoders = {};
-    this.timers = new Map(); // those that have not fired, each with the time when it will
-    this.prune = 256; // timers, before those that are gone are sought out
+    this.timers = new Map(); // pending timers, each with the time when it fires
+    this.prune = 256; // the number of timers from which fired ones are removed
     this.children = new Set();
-    this.questions = new Map(); // to the person, not answered yet
-    this.calls = new Map(); // to the computer's tools, not answered yet
+    this.questions = new Map(); // unanswered questions to the user
+    this.calls = new Map(); // unanswered calls of the computer's tools
     this.active = activeKinds(); // what was active before it started
     this.failed = false;
-    this.errors = []; // the uncaught ones in which the system denied something
-    this.cancelled = false; // interrupted: what it still does counts for nothing
-    this.hunts = 20; // at most, for code that continues after an interrupt
+    this.errors = []; // uncaught errors in which the system denied something
+    this.cancelled = false; // interrupted: its further effects are dropped
+    this.hunts = 20; // attempts left to catch code that continues after an interrupt
     this.stopping = false; // interrupted, and waiting for its children
     this.ended = false;
-    this.late = false; // it has waited long enough for what it left running
-    this.watchers = new Set(); // called when something that it started is over
+    this.late = false; // whether it has waited long enough for what it left running
+    this.watchers = new Set(); // called when something that it started has ended
   }
 
   changed() {
@@ -50,7 +50,7 @@ function current() {
   return newest && !newest.ended ? newest : undefined;
 }
 
-/** The block that the running code belongs to, also when that has long ended. */
+/** The block that the running code belongs to, even if that block has ended. */
 function owner() {
   return running.getStore() ?? newest;
 }
@@ -60,12 +60,12 @@ function inside() {
   return running.getStore() !== undefined;
 }
 
-/** Call something that belongs to no block. */
+/** Call a function outside of every block. */
 function outside(callback) {
   return running.exit(callback);
 }
 
-/** How many of each kind of thing keep node from exiting. */
+/** Count, by kind, the resources that stop node from exiting. */
 function activeKinds() {
   const kinds = new Map();
   for (const kind of process.getActiveResourcesInfo()) kinds.set(kind, (kinds.get(kind) ?? 0) + 1);

@@ -1,6 +1,6 @@
 'use strict';
 // Child processes that share our stdout and stderr write into the pipes of the block that starts them: each block has
-// its own, so that what a child writes late does not turn up in a later block.
+// separate pipes, so that a child's late output does not appear in a later block.
 
 const childProcess = require('child_process');
 const { closeSync, constants, openSync } = require('fs');
@@ -47,7 +47,7 @@ function watch(child, block, shares) {
 
 function runSync(original, args) {
   const block = blocks.owner();
-  // An interrupt could not reach us while we wait for a child, so it is awaited first.
+  // Wait for a pending interrupt first: it could not reach us while we wait for a child.
   while (block && !block.ended && link.asked(block.number));
   interrupts.yieldToTermination();
   const at = args.findIndex((arg) => arg !== null && typeof arg === 'object' && !Array.isArray(arg));
@@ -62,12 +62,12 @@ function runSync(original, args) {
   }
 }
 
-/** What was printed before a child starts comes before what the child prints, and so on. */
+/** Keep our output and a child's in order: sync before it starts and after it ends. */
 function syncNow(block) {
   if (block && block === blocks.current()) link.sync();
 }
 
-/** The stdio option of a child with the block's own pipes where it said 'inherit', 1, 2 or process.stdout. */
+/** A child's stdio option, with the block's pipes in place of 'inherit', 1, 2 or process.stdout. */
 class Pipes {
   constructor(block, stdio) {
     this.opened = new Map();
@@ -89,11 +89,11 @@ class Pipes {
   }
 }
 
-/** A writing end that blocks, as children expect it; 'ignore' when the host no longer reads. */
+/** Open a blocking writing end, as children expect it; 'ignore' if the host no longer reads. */
 function openPipe(path) {
   let probe;
   try {
-    probe = openSync(path, O_WRONLY | O_NONBLOCK); // fails at once where a plain open would wait for a reader
+    probe = openSync(path, O_WRONLY | O_NONBLOCK); // fails at once, while a plain open would wait for a reader
     return openSync(path, O_WRONLY);
   } catch (error) {
     if (error.code !== 'ENXIO' && error.code !== 'ENOENT') throw error;

@@ -1,5 +1,5 @@
 'use strict';
-// `computer` and `tools` in the user's code: each use of a tool is a call to the host, and gives a promise of the result.
+// `computer` and `tools` in the user's code: each use of a tool is a call to the host that returns a promise.
 
 const { writeFileSync } = require('fs');
 const { inspect } = require('util');
@@ -8,12 +8,12 @@ const link = require('./link.cjs');
 
 const NO_BLOCK = 'Only a running block can use the computer, and the block that this belongs to has ended.';
 const INTERRUPTED = 'The call was interrupted.';
-const AS_VALUE = new Set(['then', 'catch', 'finally', 'constructor', 'toJSON', 'inspect']); // asked of any value
+const AS_VALUE = new Set(['then', 'catch', 'finally', 'constructor', 'toJSON', 'inspect']); // looked up on any value
 let calls = 0;
 
 class ComputerError extends Error {}
 ComputerError.prototype.name = 'ComputerError';
-const kinds = new Map(); // errors by the names that they have with the host
+const kinds = new Map(); // error classes by their names on the host
 
 /** A picture from the computer: PNG, and where it is on the screen. */
 class Picture {
@@ -39,7 +39,7 @@ class Picture {
   }
 }
 
-/** The promise of what comes of a call. */
+/** Call the host, and return a promise of the result. */
 function ask(how, path, args) {
   const block = blocks.owner();
   if (!block || block.ended || block.cancelled) return Promise.reject(new ComputerError(NO_BLOCK));
@@ -56,14 +56,14 @@ function ask(how, path, args) {
   });
 }
 
-/** An object in the last place has the named arguments, as `click('Save', { button: 'right' })`. */
+/** Take named arguments from an object in the last place, as in `click('Save', { button: 'right' })`. */
 function withOptions(given) {
   const last = given[given.length - 1];
   const named = last && typeof last === 'object' && !Array.isArray(last) && !Object.keys(last).some((key) => key[0] === '$');
   return named ? { args: given.slice(0, -1), kwargs: last } : { args: given };
 }
 
-/** The host has replied; the reply to a call that has been given up is ignored. */
+/** Handle a reply of the host; replies to abandoned calls are ignored. */
 function answered({ call, value, error }) {
   const block = blocks.current();
   const waiting = block?.calls.get(call);
@@ -74,7 +74,7 @@ function answered({ call, value, error }) {
   block.changed();
 }
 
-/** The block is interrupted: so is what it has called. */
+/** Abandon the calls of an interrupted block. */
 function callOff(block) {
   for (const [call, { reject }] of block.calls) {
     link.send({ event: 'call_off', block: block.number, call });
@@ -96,7 +96,7 @@ function kindOf(name) {
   return kind;
 }
 
-// -- what travels --
+// -- values --
 
 function pack(value) {
   if (value === undefined || value === null) return null;
@@ -130,7 +130,7 @@ function unpack(value) {
 
 // -- names --
 
-/** A name below the computer: call it, await its value, or name something below it. */
+/** Make a name below the computer: it can be called, awaited, or extended with another name. */
 function part(path, awaitable = path.includes('.')) {
   const handler = {
     get(target, name) {
@@ -140,7 +140,7 @@ function part(path, awaitable = path.includes('.')) {
       return part(path ? `${path}.${name}` : name);
     },
     set(target, name, value) {
-      ask('set', `${path}.${String(name)}`, [value]).catch(() => {}); // an assignment cannot tell
+      ask('set', `${path}.${String(name)}`, [value]).catch(() => {}); // an assignment cannot report errors
       return true;
     },
     apply: (target, self, args) => ask('call', path, args),

@@ -1,16 +1,16 @@
 'use strict';
-// `display(value)`: shows a value to the user, in the richest form that it has.
+// `display(value)`: shows a value to the user, in its richest form.
 
 const { EventEmitter } = require('events');
 const { inspect } = require('util');
 const blocks = require('./blocks.cjs');
 const link = require('./link.cjs');
 
-const OWN_FORM = Symbol.for('Jupyter.display'); // a method that gives a MIME bundle; libraries for notebooks have it
+const OWN_FORM = Symbol.for('Jupyter.display'); // a method of notebook libraries that returns a MIME bundle
 const LONG = 300; // characters
 const IMAGES = { 'image/png': [0x89, 0x50, 0x4e, 0x47], 'image/jpeg': [0xff, 0xd8, 0xff] };
 
-/** The value's forms by MIME type. */
+/** Build the value's forms, by MIME type. */
 async function forms(value) {
   if (typeof value?.[OWN_FORM] === 'function') return value[OWN_FORM]();
   const plain = { 'text/plain': text(value) };
@@ -23,7 +23,7 @@ async function forms(value) {
 
 function text(value) {
   const whole = inspect(value, { showProxy: true });
-  // The inside of a server, a socket or a child process is long and says little.
+  // The properties of a server, a socket or a child process are long and tell little.
   return whole.length > LONG && value instanceof EventEmitter ? inspect(value, { depth: -1 }) : whole;
 }
 
@@ -47,7 +47,7 @@ display.json = (value) => send({ 'application/json': value });
 display.png = (bytes) => send({ 'image/png': base64(bytes) });
 display.jpeg = (bytes) => send({ 'image/jpeg': base64(bytes) });
 
-/** What setTimeout and its like give back; a script that ends with one does not mean to show it. */
+/** Check for the result of setTimeout and the like, which a script that ends with one does not mean to show. */
 function isTimer(value) {
   return ['Timeout', 'Immediate'].includes(value?.constructor?.name) && typeof value.hasRef === 'function';
 }

@@ -1,16 +1,16 @@
 'use strict';
 // Runs code as V8's own console does: let, const and class stay and can be declared again, await works at the top
-// level, and the value of the last expression comes back, all without touching the code.
+// level, and the last expression's value is returned, all without changing the code.
 
 const { promiseHooks } = require('v8');
 const { session } = require('./interrupts.cjs');
 
-const RESULT = '.repl_result'; // where V8 puts the value
-const unsettled = new Set(); // V8 crashes when it answers for a promise that was collected, so none may be
+const RESULT = '.repl_result'; // where V8 stores the value
+const unsettled = new Set(); // kept alive, because V8 crashes when it settles a promise that was garbage-collected
 
 class BlockSyntaxError extends Error {}
 
-/** The promise of what the code's last expression gives. */
+/** Return a promise of the value of the code's last expression. */
 async function evaluate(code, name) {
   return (await start(code, name))[RESULT];
 }
@@ -20,7 +20,7 @@ function start(code, name) {
   let details;
   let answered = false;
   const stop = promiseHooks.onInit((first) => {
-    promise = first; // V8 makes the promise of the whole before it runs the code
+    promise = first; // V8 makes the promise for the whole code before it runs it
     stop();
   });
   const expression = `${code}\n//# sourceURL=${name}`;
@@ -39,7 +39,7 @@ function start(code, name) {
   return promise;
 }
 
-/** The message of a syntax error, with the line it is in, as node shows it. */
+/** Format the message of a syntax error with its line, as node shows it. */
 function located({ exception, lineNumber, columnNumber }, code, name) {
   const [message] = exception.description.split('\n');
   const line = code.split('\n')[lineNumber];

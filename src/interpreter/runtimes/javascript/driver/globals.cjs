@@ -1,5 +1,5 @@
 'use strict';
-// What code finds in its global scope: what node's own console offers, and what a script would.
+// The global scope of code: everything that node's own console offers, and everything that a script would have.
 
 const Module = require('module');
 const path = require('path');
@@ -11,7 +11,7 @@ const main = new Module('.');
 function install() {
   process.argv = [process.argv[0]];
   process.mainModule = undefined;
-  for (const file of Object.keys(require.cache)) delete require.cache[file]; // ours are not the program's
+  for (const file of Object.keys(require.cache)) delete require.cache[file]; // the program must not see our modules
   for (const name of Module.builtinModules) if (/^[a-z]\w*$/.test(name) && !(name in globalThis)) offer(name);
   define('display', { value: display, writable: true });
   define('module', { value: main, writable: true });
@@ -20,7 +20,7 @@ function install() {
   compute('__filename', () => path.join(process.cwd(), 'block.js'));
 }
 
-/** A module of node's under its own name, loaded when it is first used. */
+/** Define one of node's modules under its name; it is loaded on first use. */
 function offer(name) {
   compute(name, () => {
     const value = require(name);
@@ -29,7 +29,7 @@ function offer(name) {
   });
 }
 
-/** A global whose value is found when it is used, and that can be given another one. */
+/** Define a global whose value is computed on use, and that can be reassigned. */
 function compute(name, get) {
   define(name, { get, set: (value) => define(name, { value, writable: true }) });
 }
@@ -38,7 +38,7 @@ function define(name, attributes) {
   Object.defineProperty(globalThis, name, { configurable: true, ...attributes });
 }
 
-/** The folder from which `require` and imports start. */
+/** Set the folder from which `require` and imports resolve. */
 function settleIn(cwd) {
   main.paths = Module._nodeModulePaths(cwd);
   lookFrom(cwd, main);

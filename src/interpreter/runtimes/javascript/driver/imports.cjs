@@ -1,9 +1,9 @@
 'use strict';
 // `require`, `import()` and `import ... from` in a block, all resolved from the working directory.
 //
-// V8 gives code that it evaluates as its console does no way to import. So `import` in `import(...)` becomes a name
-// of the same length, and an import statement becomes the declaration it stands for, on the same lines. Whether a
-// place that looks like an import is one, and not part of a string, is decided by V8's own parser.
+// Code that V8 evaluates the way its console does cannot import. So `import` in `import(...)` becomes a name of the
+// same length, and an import statement becomes an equivalent declaration on the same lines. V8's own parser decides
+// whether something that looks like an import is one, and not part of a string.
 
 const Module = require('module');
 const path = require('path');
@@ -11,7 +11,7 @@ const { pathToFileURL } = require('url');
 const { Script } = require('vm');
 
 const NAME = '\u0131mport';
-const NO_TOKEN = '\u0001'; // fine in strings, comments and regular expressions; an error anywhere else
+const NO_TOKEN = '\u0001'; // allowed in strings, comments and regular expressions; an error anywhere else
 const CALL = /(?<!(?<!\.\.)\.\s*)\bimport(?=\s*\()/g;
 const STATEMENT = new RegExp(
   /(?<=^|;)(?<gap>[ \t]*)import\b\s*/.source +
@@ -22,14 +22,14 @@ const STATEMENT = new RegExp(
 let folder;
 let load;
 
-/** The code with its imports in a form that V8 takes here. */
+/** Rewrite the imports of code to a form that V8 accepts here. */
 function withImports(code) {
   if (!/\bimport\b/.test(code)) return code;
   const declared = replaced(code, STATEMENT, (match) => declaration(match.groups, match[0]), 'null;');
   return replaced(declared, CALL, () => NAME, '(0)');
 }
 
-/** Replace those matches that are code of the same kind as `example`; when it cannot be parsed, nothing. */
+/** Replace the matches that are code of the same kind as `example`; none if the code cannot be parsed. */
 function replaced(code, pattern, form, example) {
   const matches = [...code.matchAll(pattern)];
   const chosen = new Set(matches);
@@ -69,7 +69,7 @@ function declaration({ gap, main, all, some, from, attributes }, statement) {
   return `${gap}${form};` + '\n'.repeat(statement.split('\n').length - 1);
 }
 
-/** Make `require` and imports look from this folder on. */
+/** Make `require` and imports resolve from this folder. */
 function lookFrom(cwd, main) {
   if (cwd === folder) return;
   folder = cwd;
@@ -86,14 +86,14 @@ function lookFrom(cwd, main) {
       if (error?.code !== 'ERR_MODULE_NOT_FOUND') throw error;
       let found;
       try {
-        found = resolve(from); // it also looks in the folder of the session's packages, as `require` does
+        found = resolve(from); // also searches the folder of the session's packages, as `require` does
       } catch {
         throw error;
       }
       return holder.exports(pathToFileURL(found).href, options);
     }
   };
-  if (globalThis.require !== undefined && !globalThis.require[ours]) return; // the program has its own by now
+  if (globalThis.require !== undefined && !globalThis.require[ours]) return; // the program has replaced it
   const require = Module.createRequire(file);
   require[ours] = true;
   require.main = main;

@@ -1,5 +1,5 @@
 'use strict';
-// process.stdin and readline: the host is asked for a line whenever the program really waits for one.
+// process.stdin and readline: asks the host for a line whenever the program really waits for one.
 
 const readline = require('readline');
 const readlinePromises = require('readline/promises');
@@ -15,14 +15,14 @@ class EndOfInput extends Error {
   }
 }
 
-/** Ask the host; the promise gives the line, or null for the end of input. */
+/** Ask the host, and return a promise of the line, or of null for the end of input. */
 function ask(block, prompt) {
   if (!block || block.ended || block.questions.size) return Promise.resolve(null);
   link.send({ event: 'input_request', block: block.number, prompt, password: false });
   return new Promise((resolve) => block.questions.set(prompt, resolve));
 }
 
-/** The host's answer has come. */
+/** Handle the host's answer. */
 function answered(block, { text, eof }) {
   const [[prompt, resolve]] = block.questions;
   block.questions.delete(prompt);
@@ -36,7 +36,7 @@ class Input extends Readable {
     this.block = block;
     this.fd = 0;
     this.wanted = false;
-    this.interfaces = new Set(); // of readline; they listen even when no code waits for a line
+    this.interfaces = new Set(); // readline's interfaces, which listen even when no code waits for a line
     this.on('resume', () => this.consider());
     this.on('newListener', () => this.consider());
   }
@@ -57,7 +57,7 @@ class Input extends Readable {
     this.push(line === null ? null : `${line}\n`);
   }
 
-  /** Whether the program waits for a line. */
+  /** Check whether the program waits for a line. */
   waits() {
     if (!this.wanted) return false;
     if (this.listenerCount('readable')) return true;
@@ -110,7 +110,7 @@ async function withPromise(one, query) {
   const line = await ask(one.input.block, query);
   if (line !== null) return line;
   one.close();
-  throw new EndOfInput(); // node would leave the promise pending for ever
+  throw new EndOfInput(); // node would leave the promise pending forever
 }
 
 module.exports = { answered, install };

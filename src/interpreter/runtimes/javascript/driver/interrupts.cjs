@@ -1,5 +1,5 @@
 'use strict';
-// Ends code that blocks the main thread, through V8's termination; the session's state is kept.
+// Ends code that blocks the main thread with V8's termination, which keeps the state.
 
 const { AsyncLocalStorage } = require('async_hooks');
 const { Session } = require('inspector');
@@ -8,26 +8,26 @@ const { promiseHooks } = require('v8');
 const { DOOMED, INTERRUPT, PLACES } = require('./shared.cjs');
 
 const shared = new Int32Array(new SharedArrayBuffer(4 * PLACES));
-const running = new AsyncLocalStorage(); // the block to which the running code belongs
-const hooks = new Set(); // others that watch callbacks at the moment
+const running = new AsyncLocalStorage(); // the block that the running code belongs to
+const hooks = new Set(); // other hooks that watch callbacks at the moment
 const session = new Session();
 session.connect();
 
-// Inside a hook of node's own, termination would leave its books half written and the process aborts later; inside
-// the loading of one of its own modules, a half of that.
+// Termination inside one of node's hooks would leave its records inconsistent, so that the process aborts later;
+// while node loads one of its modules, it would leave half a module.
 const NOT_NOW = /(emit\w*|\w*[hH]ook\w*|AsyncHook\.\w+) \(node:(internal\/)?(async|promise)_hooks|compileForInternal/;
-// Code that waits for a child goes on by itself when Ctrl-C has ended that. Node aborts if code is terminated just as
-// it ends, so it gets a moment.
+// Code that waits for a child continues when Ctrl-C has ended the child. Node aborts if code is terminated just as the
+// child ends, so the code gets a moment.
 const AWAITS_CHILD = /node:(internal\/)?child_process/;
 const DEPTH = 40;
 const HUNT = 50; // milliseconds
 let ended = 0; // the newest block that has ended
 let held = 0;
-let wanted = false; // while it was held
+let wanted = false; // an interrupt came while terminations were held back
 let given = 0; // the block that was given a moment to end with its child
 let terminated = false;
 
-/** Called by the reader's thread while code runs; after 'ready' it terminates that code. */
+/** Prepare for a termination. The reader's thread calls this while code runs; on 'ready' it terminates that code. */
 function interrupt(block) {
   if (block <= ended) return 'over';
   if (held) {
@@ -54,14 +54,14 @@ function stack() {
   return text;
 }
 
-/** Hooks check a bookkeeping that termination upsets: switch them off, the next block's start brings ours back. */
+/** Disable hooks, which check records that termination upsets. The next block's start enables ours again. */
 function prepare() {
   terminated = true;
   running.disable();
   for (const hook of hooks) hook.disable();
 }
 
-/** From here to release() nothing is terminated. */
+/** Prevent terminations until release(). */
 function hold() {
   yieldToTermination();
   held += 1;
@@ -75,18 +75,18 @@ function release() {
   session.post('Runtime.terminateExecution');
 }
 
-/** Wait for a termination that is on its way. */
+/** Wait for a pending termination. */
 function yieldToTermination() {
   while (Atomics.load(shared, DOOMED));
 }
 
-/** The block has ended: it is not to be terminated any more. */
+/** Mark a block as ended, so that it is not terminated any more. */
 function dismiss(block) {
   ended = block;
   wanted = false;
 }
 
-/** Terminate the next code of this block that continues after an `await`, and call back whether any did soon. */
+/** Terminate the next code of this block that continues after an `await`. Calls back with whether any did in time. */
 function hunt(block, done) {
   const timeout = setTimeout(end, HUNT, false);
   const unhook = promiseHooks.onBefore(() => {
@@ -105,7 +105,7 @@ function hunt(block, done) {
 
 class ResetCallbacks extends Error {}
 
-/** After a termination, and only then true: put things in order. */
+/** Clean up after a termination. Returns false if there was none. */
 function recover() {
   if (!terminated) return false;
   terminated = false;

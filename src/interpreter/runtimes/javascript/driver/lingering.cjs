@@ -1,6 +1,6 @@
 'use strict';
-// After its last expression a block waits a while for what it left running: timers that are about to fire, requests,
-// child processes. What takes longer keeps running, and its later output still belongs to that block.
+// After its last expression, a block waits a while for what it left running: timers about to fire, requests, child
+// processes. Anything that takes longer keeps running, and its later output still belongs to that block.
 
 const { createHook } = require('async_hooks');
 const blocks = require('./blocks.cjs');
@@ -9,13 +9,13 @@ const link = require('./link.cjs');
 const timers = require('./timers.cjs');
 
 const LINGER = 2000; // milliseconds
-// Timers are known better, and these are there to stay.
+// Timers are tracked more precisely elsewhere, and these resources are permanent.
 const STAYING = new Set(['Timeout', 'Immediate', 'TCPServerWrap', 'UDPWrap', 'FSEventWrap', 'StatWatcher']);
 const SOCKETS = new Set(['TCPSocketWrap', 'TCPWrap', 'TLSWrap']);
 
-/** Resolves when nothing is left to wait for. */
+/** Resolve when nothing is left to wait for. */
 async function linger(block) {
-  await new Promise((resolve) => timers.setImmediate(resolve)); // node looks for unhandled rejections in between
+  await new Promise((resolve) => timers.setImmediate(resolve)); // lets node report unhandled rejections first
   const deadline = Date.now() + LINGER;
   if (link.asked(block.number) || !pending(block, deadline)) return; // after a termination no hook may be enabled
   await new Promise((resolve) => {
@@ -36,7 +36,7 @@ async function linger(block) {
     };
     block.watchers.add(recheck);
     const timeout = blocks.outside(() => timers.setTimeout(expire, LINGER, block));
-    // Everything that ends does so with a callback; our own callbacks are outside of every block.
+    // Everything that ends does so in a callback; our own callbacks belong to no block.
     const hook = createHook({ after: () => blocks.inside() && recheck() });
     hooks.add(hook);
     hook.enable();

@@ -1,8 +1,8 @@
 'use strict';
-// The line to the host. Frames go out synchronously, so that nothing is lost when the process dies; a thread of its
-// own reads what comes in, so that an interrupt is seen while the main thread is busy.
+// The connection to the host. Frames are sent synchronously, so that nothing is lost when the process dies; a separate
+// thread reads incoming frames, so that an interrupt is noticed while the main thread is busy.
 
-const { readSync, writeSync } = require('fs'); // kept, as others here: a program may replace them
+const { readSync, writeSync } = require('fs'); // kept, like others here, because a program may replace them
 const path = require('path');
 const { setImmediate } = require('timers');
 const { MessageChannel, Worker, SHARE_ENV, receiveMessageOnPort } = require('worker_threads');
@@ -11,14 +11,14 @@ const interrupts = require('./interrupts.cjs');
 
 const NEWLINE = 10;
 const PIECE = 256 * 1024; // characters of one stream frame
-const LONE_SURROGATE = /(?<!\\)((?:\\\\)*)\\ud[89a-f][0-9a-f]{2}/g; // as it is escaped
+const LONE_SURROGATE = /(?<!\\)((?:\\\\)*)\\ud[89a-f][0-9a-f]{2}/g; // in its escaped form
 const { shared } = interrupts;
 const { port1: port, port2: theirs } = new MessageChannel();
 let fd;
-let later = []; // what came while an answer was awaited
+let later = []; // frames that came while an answer was awaited
 let receive; // called with each frame
 
-/** Tell the host that we are there, and hand every frame to `receiver` from now on. */
+/** Report ready to the host, and pass every frame to `receiver` from now on. */
 function open(descriptor, greeting, receiver) {
   fd = descriptor;
   receive = receiver;
@@ -32,7 +32,7 @@ function open(descriptor, greeting, receiver) {
   setImmediate(receive, frame);
 }
 
-/** Read the first frame here: the reader's thread takes as long to start as node itself. */
+/** Read the first frame in this thread, because the reader's thread takes as long to start as node itself. */
 function firstFrame() {
   const buffer = Buffer.allocUnsafe(64 * 1024);
   const pieces = [];
@@ -52,7 +52,7 @@ function send(frame) {
   write(json(frame));
 }
 
-/** Send text of a stream, long text in pieces that do not cut a character in two. */
+/** Send text of a stream; long text in pieces that do not split a character. */
 function sendStream(block, name, text) {
   const head = `{"event":"stream","block":${block},"name":"${name}","text":`;
   for (let start = 0; start < text.length; ) {
@@ -64,7 +64,7 @@ function sendStream(block, name, text) {
   }
 }
 
-/** As JSON; a lone surrogate, which UTF-8 cannot hold, is replaced. */
+/** Convert to JSON, replacing lone surrogates, which UTF-8 cannot represent. */
 function json(value) {
   const text = JSON.stringify(value);
   return text.includes('\\ud') ? text.replace(LONE_SURROGATE, '$1\ufffd') : text;
@@ -87,16 +87,16 @@ function writeAll(data) {
     try {
       sent += writeSync(fd, data, sent);
     } catch (error) {
-      if (error.code === 'EPIPE') return; // the host is gone, and soon we are
+      if (error.code === 'EPIPE') return; // the host is gone, and we will be ended soon
       if (error.code !== 'EAGAIN') throw error;
       port.postMessage({ write: data.subarray(sent) });
-      Atomics.wait(shared, WRITTEN, ticket); // the reader's thread can wait for the socket, we cannot
+      Atomics.wait(shared, WRITTEN, ticket); // the reader's thread can wait for the socket, but we cannot
       return;
     }
   }
 }
 
-/** Have the host read what children wrote so far, so that it stays before what we write next. */
+/** Make the host read what children wrote so far, so that it comes before our next output. */
 function sync() {
   send({ event: 'sync' });
   for (;;) {
@@ -111,17 +111,17 @@ function sync() {
   for (const frame of kept) interrupts.running.exit(setImmediate, receive, frame);
 }
 
-/** Let the reader's thread know that a block needs no more interrupting. */
+/** Tell the reader's thread that a block needs no more interrupts. */
 function ended(block) {
   Atomics.store(shared, ENDED, block);
 }
 
-/** Have the reader's thread ask once more, when the main thread is free again. */
+/** Make the reader's thread ask again once the main thread is free. */
 function askAgain(block) {
   port.postMessage({ again: block });
 }
 
-/** Whether the host wants the block to end, also when that message has not been read yet. */
+/** Check whether the host wants the block to end, even if that frame has not been read yet. */
 function asked(block) {
   return Atomics.load(shared, ASKED) === block;
 }

@@ -1,5 +1,5 @@
 'use strict';
-// The driver of a JavaScript session: `node main.cjs FD`, where FD is the socket to the host.
+// The driver of a JavaScript runtime: `node main.cjs FD`, where FD is the socket to the host.
 
 const { isPromise } = require('util').types;
 const blocks = require('./blocks.cjs');
@@ -71,14 +71,14 @@ function whereWeAre() {
   try {
     return process.cwd();
   } catch {
-    return undefined; // the folder was removed
+    return undefined; // the folder was deleted
   }
 }
 
-/** An error that the program did not catch. */
+/** Report an error that the program did not catch. */
 function fail(block, error) {
   if (!block || block.cancelled) return;
-  // A child that Ctrl-C has ended may be quicker than the frame about it, which the host has sent before.
+  // The end of a child by Ctrl-C may arrive before the frame about the interrupt, which the host sent earlier.
   if (!block.ended && (error?.signal === 'SIGINT' || error?.status === 130)) link.sync();
   if (link.asked(block.number)) return;
   block.failed = true;
@@ -87,22 +87,22 @@ function fail(block, error) {
   link.sendStream(block.number, 'stderr', uncaught(error));
 }
 
-/** The host wants the block to end; its children heard of it too, and the host ends those that do not listen. */
+/** End the block. Its children got the signal, too, and the host kills those that ignore it. */
 function stop(block) {
   block.cancelled = true;
   computer.callOff(block);
   timers.clear(block);
   const again = () => link.askAgain(block.number);
-  if (interrupts.recover()) return again(); // queued code may continue, and be busy too
+  if (interrupts.recover()) return again(); // queued code may continue and block again
   link.ended(block.number);
   if (block.hunts > 0) return hunt(block, again);
   if (block.stopping || !block.children.size) return finish(block, 'interrupted');
   block.stopping = true;
-  for (const child of block.children) child.kill('SIGINT'); // one that was just starting has missed it
+  for (const child of block.children) child.kill('SIGINT'); // a child that was just starting has missed the signal
   block.watchers.add(() => block.children.size || finish(block, 'interrupted'));
 }
 
-/** A loop that waits for files or the network would never end: look until nothing is found any more. */
+/** Terminate code until none continues: a loop that awaits files or the network would never end. */
 function hunt(block, again) {
   interrupts.hunt(block, (caught) => {
     block.hunts = caught ? block.hunts - 1 : 0;
@@ -111,7 +111,7 @@ function hunt(block, again) {
 }
 
 function finish(block, status) {
-  if (block.ended || (status !== 'interrupted' && link.asked(block.number))) return; // stop() is on its way
+  if (block.ended || (status !== 'interrupted' && link.asked(block.number))) return; // stop() will run soon
   interrupts.hold();
   block.ended = true;
   block.questions.clear();
@@ -120,25 +120,25 @@ function finish(block, status) {
   ignoreSignals();
   const cwd = whereWeAre();
   const errors = block.errors.slice(0, 8);
-  const told = { status, exit_code: EXIT_CODES[status], ...(cwd && { cwd }), ...(errors.length && { errors }) };
-  if (block.missing) told.missing = block.missing.slice(0, 200);
-  link.send({ event: 'done', block: block.number, ...told });
+  const outcome = { status, exit_code: EXIT_CODES[status], ...(cwd && { cwd }), ...(errors.length && { errors }) };
+  if (block.missing) outcome.missing = block.missing.slice(0, 200);
+  link.send({ event: 'done', block: block.number, ...outcome });
   link.ended(block.number);
   interrupts.dismiss(block.number);
   interrupts.release();
 }
 
-/** A listener for Ctrl-C lives as long as its block: later it would take the interrupt of another one for its own. */
+/** Remove a block's listeners for Ctrl-C when it ends: they would react to the interrupts of later blocks. */
 function ignoreSignals() {
   if (!process.listeners('SIGINT').includes(ignore)) process.on('SIGINT', ignore);
   for (const listener of process.listeners('SIGINT')) if (listener !== ignore) process.off('SIGINT', listener);
 }
 
-function ignore() {} // the frame that comes with the signal says which block is meant
+function ignore() {} // the frame sent with the signal names the block
 
 function reportUncaught(error, event) {
   if (error instanceof interrupts.ResetCallbacks) return;
-  if (process.listenerCount(event) > 1) return; // the program takes care of it
+  if (process.listenerCount(event) > 1) return; // the program handles it
   fail(blocks.owner(), error);
 }
 

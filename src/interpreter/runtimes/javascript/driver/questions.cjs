@@ -1,6 +1,6 @@
 'use strict';
-// Questions that are asked between blocks: which variables there are, what one looks like, what could be typed.
-// Nothing of the user's runs for it: no getter, no proxy's trap, no inspection method.
+// Answers questions between blocks: which variables exist, what a value looks like, and how code can be completed.
+// This runs no code of the user's: no getters, proxy traps or inspection methods.
 
 const { inspect, types } = require('util');
 const vm = require('vm');
@@ -19,7 +19,7 @@ const KEYWORDS =
   'async await break case catch class const continue debugger default delete do else export extends false finally ' +
   'for function if import in instanceof let new null return static super switch this throw true try typeof undefined ' +
   'var void while with yield';
-let ours = new Set(); // what the global object had before the first block
+let ours = new Set(); // the properties of the global object before the first block
 
 function install() {
   ours = new Set([...Object.getOwnPropertyNames(globalThis), 'require']);
@@ -35,7 +35,7 @@ function answer(frame) {
   }
 }
 
-/** The names of what blocks have declared: those of the global object, and those of let, const and class. */
+/** List the names that blocks have declared: on the global object, and with let, const and class. */
 function names() {
   const declared = [];
   session.post('Runtime.globalLexicalScopeNames', {}, (error, found) => error || declared.push(...found.names));
@@ -49,7 +49,7 @@ function valueOf(name) {
   try {
     return vm.runInThisContext(name);
   } catch {
-    return MISSING; // never given a value
+    return MISSING; // declared without a value
   }
 }
 
@@ -83,7 +83,7 @@ function kindOf(value) {
   return typeof maker === 'function' ? String(property(maker, 'name')) || 'object' : 'object';
 }
 
-/** A property's value if reading it runs nothing. */
+/** Read a property's value if that runs no code. */
 function property(owner, name) {
   if ((typeof owner !== 'object' && typeof owner !== 'function') || types.isProxy(owner)) owner = prototypeOf(owner);
   for (let at = owner; at && !types.isProxy(at); at = Object.getPrototypeOf(at)) {
@@ -98,7 +98,7 @@ function prototypeOf(value) {
   return Object.getPrototypeOf(Object(value));
 }
 
-/** The value of `a`, `a.b` or `a[0]["b"]`. */
+/** Return the value of `a`, `a.b` or `a[0]["b"]`. */
 function resolve(path) {
   const steps = path.trim().match(/^[\p{ID_Start}$_][\p{ID_Continue}$]*|\.[\p{ID_Start}$_][\p{ID_Continue}$]*|\[(?:\d+|"[^"]*"|'[^']*')\]/gu);
   if (!steps || steps.join('') !== path.trim()) return MISSING;

@@ -1,5 +1,5 @@
 'use strict';
-// The reader's thread: hands the host's frames to the main thread, and ends what keeps the main thread busy.
+// The reader's thread: passes the host's frames to the main thread, and interrupts code that blocks the main thread.
 
 const { Session } = require('inspector');
 const { Socket } = require('net');
@@ -7,7 +7,7 @@ const { workerData } = require('worker_threads');
 const { ASKED, DOOMED, ENDED, INTERRUPT, MAIL, WRITTEN } = require('./shared.cjs');
 
 const { port, shared } = workerData;
-const NOTICE_WITHIN = 25; // milliseconds for a main thread that is idle to notice by itself
+const NOTICE_WITHIN = 25; // milliseconds for an idle main thread to notice the frame
 const expression = (block) => `globalThis[Symbol.for(${JSON.stringify(INTERRUPT.description)})](${block})`;
 let socket;
 let pieces = [];
@@ -46,13 +46,13 @@ function bump(place) {
   Atomics.notify(shared, place);
 }
 
-/** The main thread was asked to end the block: force it if it does not hear. */
+/** Give the main thread time to end the block, then force it. */
 function press(block) {
   pressing = block;
   setTimeout(force, NOTICE_WITHIN, block);
 }
 
-/** Call the main thread's interrupt function, while it is busy. */
+/** Call the interrupt function of the busy main thread. */
 function force(block) {
   if (Atomics.load(shared, ENDED) >= block) return relax();
   if (!session) {
@@ -69,11 +69,11 @@ function force(block) {
 }
 
 function terminated(error) {
-  if (!error) Atomics.store(shared, DOOMED, 0); // else an earlier one is still on its way
+  if (!error) Atomics.store(shared, DOOMED, 0); // else an earlier termination is still pending
 }
 
 function relax() {
-  session?.disconnect(); // a session that stays would be announced on stderr at exit
+  session?.disconnect(); // node would report an open session on stderr at exit
   session = undefined;
   pressing = 0;
 }

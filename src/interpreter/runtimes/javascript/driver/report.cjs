@@ -1,5 +1,5 @@
 'use strict';
-// How values and errors look: as in node's own console, stacks cut down to the program's frames.
+// Formats values and errors as node's own console does, with stacks reduced to the program's frames.
 
 const path = require('path');
 const { inspect } = require('util');
@@ -7,7 +7,7 @@ const { BlockSyntaxError } = require('./evaluate.cjs');
 
 const FRAME = /^\s+at /;
 
-/** The text of an uncaught error. */
+/** Format an uncaught error. */
 function uncaught(error) {
   if (error instanceof BlockSyntaxError) return `${error.message}\n`;
   return `Uncaught ${cut(inspected(error))}\n`;
@@ -17,11 +17,11 @@ function inspected(error) {
   try {
     return inspect(error);
   } catch (reason) {
-    return `a value that cannot be shown (${reason?.constructor?.name})`; // its own code runs to show it, and failed
+    return `a value that cannot be shown (${reason?.constructor?.name})`; // its own formatting code failed
   }
 }
 
-/** Without the frames of node and of this driver. */
+/** Remove the frames of node and of this driver. */
 function cut(text) {
   const lines = [];
   for (const line of text.split('\n')) {
@@ -31,7 +31,7 @@ function cut(text) {
   return lines.join('\n');
 }
 
-/** What the system said no to, among an error and those that led to it: the numbers, for a host that knows why. */
+/** List the system error numbers in an error and its causes; the host may know why the system denied something. */
 function causes(error, depth = 0) {
   if (!error || typeof error !== 'object' || depth > 8) return [];
   const found = [...causes(error.cause, depth + 1)];
@@ -44,7 +44,7 @@ function causes(error, depth = 0) {
   return found;
 }
 
-/** The package that an import did not find; not a file. */
+/** Return the package that an import did not find; nothing for a file. */
 function missing(error) {
   if (!['MODULE_NOT_FOUND', 'ERR_MODULE_NOT_FOUND'].includes(error?.code)) return undefined;
   return /Cannot find (?:module|package) '((?:@[\w.-]+\/)?[\w-][\w.-]*)(?:\/[^']*)?'/.exec(String(error.message))?.[1];

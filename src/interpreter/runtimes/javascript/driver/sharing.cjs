@@ -31,7 +31,7 @@ function send(name, value) {
   link.send({ event: 'share', block: blocks.owner().number, name, data });
 }
 
-/** The same value, after everything in it has been found to be something that JSON holds. */
+/** Check that JSON can represent everything in a value, and return it. */
 function checked(value, name, above) {
   if (value === undefined || value === null) return null;
   if (value instanceof Date) return value.toISOString();
@@ -55,13 +55,13 @@ function typeOf(value) {
   return { string: 'string', boolean: 'boolean' }[typeof value];
 }
 
-/** Whether this is an array of objects without anything inside them. */
+/** Check for an array of flat objects. */
 function isTable(value) {
   if (!Array.isArray(value) || !value.length) return false;
   return value.every((row) => row && Object.getPrototypeOf(row) === Object.prototype && Object.keys(row).length) && columns(value) !== undefined;
 }
 
-/** The columns of a table; undefined if one has values of different types. */
+/** Convert a table to columns; undefined if one has values of different types. */
 function columns(rows) {
   const names = [...new Set(rows.flatMap((row) => Object.keys(row)))];
   const made = names.map((name) => {
@@ -87,7 +87,7 @@ function take(shared, limit) {
     const content = JSON.parse(text);
     globalThis[PLACE] = 'table' in content ? rowsOf(content.table) : content.value;
     try {
-      runInThisContext(`(place) => { ${name} = globalThis[place]; }`)(PLACE); // also where `let` has declared it
+      runInThisContext(`(place) => { ${name} = globalThis[place]; }`)(PLACE); // also works if `let` has declared it
     } catch (error) {
       link.sendStream(blocks.owner().number, 'stderr', `${name}, which another language shares, could not be set: ${error.message}\n`);
     }

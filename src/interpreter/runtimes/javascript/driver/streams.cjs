@@ -1,5 +1,5 @@
 'use strict';
-// What code prints: process.stdout, process.stderr, console and writes to the descriptors 1 and 2, all framed.
+// Sends what code prints as frames: process.stdout, process.stderr, console, and writes to the descriptors 1 and 2.
 
 const fs = require('fs');
 const { Console } = require('console');
@@ -15,7 +15,7 @@ class Output extends Writable {
     this.fd = fd;
   }
 
-  // All at once: what a program wrote before it dies is not lost in a queue.
+  // Written at once, so that output is not lost in a queue when the program dies.
   write(chunk, encoding, done) {
     if (typeof encoding === 'function') [encoding, done] = [undefined, encoding];
     if (typeof chunk !== 'string' && !(chunk instanceof Uint8Array)) return super.write(chunk, encoding, done);
@@ -38,14 +38,14 @@ class Output extends Writable {
     if (chunk !== undefined && chunk !== null && typeof chunk !== 'function') this.write(chunk, encoding);
     const last = [chunk, encoding, done].find((item) => typeof item === 'function');
     if (last) process.nextTick(last);
-    process.nextTick(() => this.emit('finish')); // and yet it stays open
+    process.nextTick(() => this.emit('finish')); // but it stays open
     return this;
   }
 
   _destroy() {}
 }
 
-/** What is left of a character that was written in pieces. */
+/** Send the rest of a character that was written in pieces. */
 function flush(block) {
   for (const [name, decoder] of Object.entries(block.decoders)) {
     const text = decoder.end();
@@ -60,14 +60,14 @@ function install() {
   for (const [name, value] of Object.entries({ stdout, stderr })) {
     Object.defineProperty(process, name, { value, configurable: true, enumerable: true, writable: true });
   }
-  // Node's own console also tells the inspector about every line, which costs time and keeps what was printed.
+  // Node's own console also sends every line to the inspector, which costs time and memory.
   const console = new Console({ stdout, stderr, ignoreErrors: false, colorMode: false });
   for (const name of ['profile', 'profileEnd', 'timeStamp']) console[name] = () => {};
   Object.defineProperty(globalThis, 'console', { value: console, configurable: true, writable: true });
   patchDescriptors();
 }
 
-/** Loggers write to the descriptors themselves. */
+/** Capture direct writes to the descriptors, as loggers make them. */
 function patchDescriptors() {
   const { write, writeSync } = fs;
   const streams = { 1: stdout, 2: stderr };

@@ -1,5 +1,5 @@
 'use strict';
-// Timers belong to the block that set them: the block waits for the near ones, and an interrupt takes all away.
+// Timers belong to the block that set them: the block waits for those about to fire, and an interrupt clears them all.
 
 const timers = require('timers');
 const blocks = require('./blocks.cjs');
@@ -36,13 +36,13 @@ function forget(block, timer) {
   block.changed();
 }
 
-/** Drop the timers that the program itself took away. */
+/** Forget the timers that the program itself has cleared. */
 function prune(block) {
   for (const timer of block.timers.keys()) if (timer._destroyed) block.timers.delete(timer);
-  block.prune = 2 * block.timers.size + 256; // so that many timers cost no more than their number
+  block.prune = 2 * block.timers.size + 256; // so that the cost stays linear in the number of timers
 }
 
-/** Whether a timer of the block fires before this time. */
+/** Check whether a timer of the block fires before this time. */
 function due(block, deadline) {
   prune(block);
   return [...block.timers].some(([timer, time]) => time <= deadline && timer.hasRef());

@@ -19,7 +19,7 @@ function withoutTypes(code) {
   return typescript.transpileModule(code, { compilerOptions }).outputText;
 }
 
-/** A package of the working directory, of NODE_PATH, or one that was installed for all. */
+/** Load a package from the working directory, from NODE_PATH, or from the global packages. */
 function find(name) {
   const prefix = path.dirname(path.dirname(process.execPath));
   for (const place of [process.cwd(), path.join(prefix, 'lib'), '/usr/local/lib']) {
@@ -32,10 +32,10 @@ function find(name) {
   return undefined;
 }
 
-/** The same, without a trace in the program's environment. */
+/** Load esbuild without leaving a trace in the program's environment. */
 function findQuietly(name) {
   const before = process.env.ESBUILD_WORKER_THREADS;
-  process.env.ESBUILD_WORKER_THREADS = '0'; // else esbuild starts a process that an interrupt would end
+  process.env.ESBUILD_WORKER_THREADS = '0'; // else esbuild starts a process that an interrupt would kill
   try {
     return find(name);
   } finally {

@@ -1,4 +1,4 @@
-"""Runs blocks with the standard library alone: last expression, await, commands, a few magics, display."""
+"""Runs blocks with only the standard library: last expression, await, commands, a few magics, display."""
 
 from __future__ import annotations
 import __future__
@@ -31,7 +31,7 @@ for feature in __future__.all_feature_names:
 AWAITS = 0x80  # CO_COROUTINE
 BLOCK_NAMES = "<block "
 NAME = "__magic__"
-# compiled on first use, since most sessions never need them
+# Compiled on first use, since most runtimes never need them.
 COMMAND = r"(?P<indent>\s*)(?P<target>[\w.,\[\]'\" ]+?\s*=\s*)?(?P<sign>!!?|%(?=\w))(?P<rest>.+)\Z"
 CELL = r"\s*(%%\w+)[ \t]*([^\n]*)\n?(.*)\Z"
 
@@ -53,12 +53,12 @@ class Bare:
     ) -> None:
         self._namespace, self._outlet, self._lines, self._loop = namespace, outlet, lines, loop
         self._figures, self._user_code, self._run_command = figures, user_code, run_command
-        self._flags = 0  # those that `from __future__` has switched on
+        self._flags = 0  # compiler flags set by `from __future__`
         self._count = 0
-        self.python = sys.executable  # whose packages %pip installs
+        self.python = sys.executable  # the Python that %pip installs for
         self.hidden: dict[str, Any] = {}  # names in the namespace that are not the user's
         namespace[NAME] = self
-        # the arguments are the rest of the line, and for %% what is below it
+        # A magic gets the rest of the line, and a cell magic the lines below it, too.
         self._magics: dict[str, Callable[..., Any]] = {
             "%cd": self._cd,
             "%pwd": lambda _: os.getcwd(),
@@ -76,12 +76,12 @@ class Bare:
         }
 
     def run(self, code: str, colors: bool = False) -> BaseException | None:
-        """Run a block; the error that ended it, if any."""
+        """Run a block and return the error that ended it, if any."""
         *_, error = [None, *self.steps(code)]
         return error
 
     def warm(self) -> None:
-        """After a fork: there is nothing to prepare."""
+        """Do nothing after a fork: there is nothing to prepare."""
 
     def forget(self) -> None:
         """Forget the blocks that have run, except for what they have left in the namespace."""
@@ -92,7 +92,7 @@ class Bare:
         try:
             self._count += 1
             name = "%s%d>" % (BLOCK_NAMES, self._count)
-            # so that tracebacks and inspect.getsource() find the block's text
+            # Register the text, for tracebacks and inspect.getsource().
             linecache.cache[name] = (len(code), None, [line + "\n" for line in code.splitlines()], name)
             self._lines.begin()
             tree = self._parsed(code, name)
@@ -107,7 +107,7 @@ class Bare:
                 yield None
         except GeneratorExit:
             raise
-        except BaseException as error:  # noqa: BLE001 -- whatever the user's code raises, SystemExit too
+        except BaseException as error:  # noqa: BLE001 -- the user's code may raise anything, even SystemExit
             self.show_error(error)
             yield error
 
@@ -119,7 +119,7 @@ class Bare:
             self._outlet.stream("stderr", "%s\n" % (error.code,))
 
     def display(self, *values: Any, display_id: bool | str | None = None, **_: object) -> SimpleNamespace | None:
-        """Show values in their richest form; with a display_id, the handle that is returned shows them again."""
+        """Show values in their richest form. With a display_id, returns a handle that shows them again."""
         for value in values:
             self._outlet.display(bundle_of(value, self._figures.png))
         shows = {"display_id": display_id, "display": self.display, "update": self.display}
@@ -135,10 +135,10 @@ class Bare:
             try:
                 return parse(translated(code, parse))
             except SyntaxError:
-                raise error from None  # that of the text as the user wrote it
+                raise error from None  # the error in the text as the user wrote it
 
     def _compiled(self, tree: ast.Module, name: str, code: str) -> Iterator[tuple[CodeType, bool, int]]:
-        """The code object of each statement, whether its value is shown, and its first line.
+        """Yield the code object of each statement, whether its value is shown, and its first line.
 
         They are compiled one after the other, since one may change how the next is compiled.
         """
@@ -157,7 +157,7 @@ class Bare:
         return compile(source, name, mode, flags=flags, dont_inherit=True)
 
     def _value(self, compiled: CodeType, in_loop: bool) -> Any:
-        """Run a statement; if one of a block awaits, all run in the loop, as create_task() needs it."""
+        """Run a statement; if any of the block awaits, all run in the loop, as create_task() needs it."""
         if not in_loop:
             return eval(compiled, self._namespace)
 
@@ -234,11 +234,11 @@ class Bare:
 
 
 class MagicError(Exception):
-    __module__ = "builtins"  # so that a traceback shows the name alone
+    __module__ = "builtins"  # so that a traceback shows only the name
 
 
 def translated(code: str, parse: Callable[[str], Any]) -> str:
-    """The block as Python: lines that are commands are rewritten, one by one, as the parser rejects them.
+    """Translate a block to Python, rewriting lines with commands one by one, as the parser rejects them.
 
     Text that the parser accepts never changes, so a `!` in a string or a `%` in an expression is safe.
     """
@@ -258,7 +258,7 @@ def translated(code: str, parse: Callable[[str], Any]) -> str:
 
 def rewrite(lines: list[str], at: int) -> bool:
     """Turn the command in a line into a call; False if there is none."""
-    while 0 < at < len(lines) and lines[at - 1].endswith("\\"):  # the parser may reject the last line of a command
+    while 0 < at < len(lines) and lines[at - 1].endswith("\\"):  # the parser may only reject the last line of a command
         at -= 1
     match = re.match(COMMAND, lines[at]) if 0 <= at < len(lines) else None
     if match is None:

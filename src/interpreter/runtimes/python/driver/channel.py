@@ -1,8 +1,8 @@
 """The connection to the host, and what a block reports over it while it runs.
 
-Frames are JSON, one per line, each written whole; some come with file descriptors. Standard output, of the block
-and of its children, goes through the block's pipe; everything else is a frame. Before a frame is sent, the host is
-asked to read what is still in the pipes, so that the order is kept.
+Frames are JSON, one per line, each written whole; some come with file descriptors. Standard output, of the block and of
+its children, goes through the block's pipe; everything else is a frame. Before a frame is sent, the host is asked to
+read the rest of the pipes, so that the order is preserved.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Channel:
         self._unfinished: list[bytes] = []
         self._frames: deque[Frame] = deque()
         self._descriptors: deque[int] = deque()
-        self._replies: dict[int, Reply] = {}  # those that a thread waits for
+        self._replies: dict[int, Reply] = {}  # replies that threads wait for
         self._wanted = 0  # how many times the main thread, signal handlers included, waits for another to stop reading
         self._readable = select.poll()
         self._readable.register(fd, select.POLLIN)
@@ -71,7 +71,7 @@ class Channel:
                 self._writing = False
 
     def receive(self, op: str | None = None) -> Frame | None:
-        """For the main thread: the next frame, or the next of this kind. None when the host is gone."""
+        """Receive the next frame, or the next of this kind, in the main thread. None when the host is gone."""
         with self._interrupts:
             self._take_turn()
             try:
@@ -80,7 +80,7 @@ class Channel:
                 self._leave_turn()
 
     def sync(self) -> None:
-        """Have the host read the block's pipes; skipped in a thread while the main one receives."""
+        """Make the host read the block's pipes first; skipped in a thread while the main one receives."""
         if self._is_occupied():
             return
         with self._interrupts:
@@ -92,7 +92,7 @@ class Channel:
                     self._leave_turn()
 
     def request(self, number: int, send: Callable[[], None]) -> Frame | None:
-        """From any thread: send a call and wait for the reply of this number; None when the host is gone.
+        """Send a call and wait for its reply, from any thread; None when the host is gone.
 
         The main thread can be interrupted while it waits.
         """
@@ -119,15 +119,15 @@ class Channel:
             self._replies.pop(number, None)
 
     def has_input(self) -> bool:
-        """Whether the host has sent something that is not read yet."""
+        """Check whether the host has sent something that is not read yet."""
         return bool(self._frames or self._readable.poll(0))
 
     def take_descriptors(self, count: int) -> list[int]:
-        """The oldest descriptors that came with frames, at most this many."""
+        """Take the oldest descriptors that came with frames, at most `count`."""
         return [self._descriptors.popleft() for _ in range(min(count, len(self._descriptors)))]
 
     def renew(self, fd: int) -> None:
-        """In a snapshot that resumes: use a new connection to the host."""
+        """Switch to a new connection to the host, in a snapshot that resumes."""
         os.dup2(fd, self.fd, inheritable=False)
         os.close(fd)
         for other in self.take_descriptors(len(self._descriptors)):
@@ -137,7 +137,7 @@ class Channel:
         self._lock, self._receiving, self._writing, self._wanted = RLock(), RLock(), False, 0
 
     def leave(self) -> None:
-        """In a process that the user's code forked: it must not use this connection."""
+        """Stop using the connection, in a process that the user's code forked."""
         self._lock = RLock()
         self._outgoing.clear()
         self._socket.close()
@@ -145,7 +145,7 @@ class Channel:
     # -- reading, one thread at a time -----------------------------------------------------------------------
 
     def _is_occupied(self) -> bool:
-        """Whether this is a finalizer or a signal handler, while its thread waits for an answer or writes a frame.
+        """Check whether this is a finalizer or a signal handler that interrupted its thread while waiting or writing.
 
         A lock knows its owner from the moment that it is taken, when a signal handler may run.
         """
@@ -175,7 +175,7 @@ class Channel:
         self._interrupts.wait(self._readable.poll)  # an interrupt may be raised here, where nothing is lost
 
     def _next(self, op: str | None, wait: Callable[[], Any]) -> Frame | None:
-        """The next frame, or the next of this kind; other frames are kept for later."""
+        """Return the next frame, or the next of this kind; other frames are kept for later."""
         others: list[Frame] = []
         try:
             while True:
@@ -206,7 +206,7 @@ class Channel:
         for frame in [json.loads(line) for line in lines if line]:
             if frame.get("op") == "reply":
                 reply = self._replies.get(frame.get("call", 0))
-                if reply is not None:  # else the wait was interrupted
+                if reply is not None:  # else its thread was interrupted
                     reply.arrive(frame)
             elif frame.get("op") != "turn":
                 self._frames.append(frame)
@@ -252,7 +252,7 @@ def encoded(frame: Frame) -> bytes:
 
 
 def to_bytes(text: str) -> bytes:
-    """UTF-8, with lone surrogates replaced."""
+    """Encode as UTF-8, replacing lone surrogates."""
     try:
         return text.encode()
     except UnicodeEncodeError:
@@ -260,20 +260,20 @@ def to_bytes(text: str) -> bytes:
 
 
 class Report:
-    """Reports for the block that runs; between blocks, for the one that ran last."""
+    """Reports for the running block; between blocks, for the one that ran last."""
 
     def __init__(self, channel: Channel) -> None:
         self.number = 0
-        self.forked = False  # this is a process that the user's code forked: it writes to the descriptors
+        self.forked = False  # in a process that the user's code forked, which writes to the descriptors directly
         self.flush: Callable[[], None] = lambda: None  # sends the unfinished lines of the calling thread
         self._channel = channel
-        self._calls = count(1)  # to the computer's tools
+        self._calls = count(1)  # numbers for calls of the computer's tools
         self._main = get_ident()
-        self._pipes: list[int] = []  # where children write; empty between blocks
+        self._pipes: list[int] = []  # for children's output; empty between blocks
         self._null = clear_of_streams(os.open(os.devnull, os.O_RDWR))
 
     def begin(self, number: int, pipes: list[int]) -> None:
-        """Direct standard output and error, of children too, to these pipes."""
+        """Send standard output and error, including that of children, to these pipes."""
         self.number, self._pipes = number, [clear_of_streams(pipe) for pipe in pipes]
         for pipe, target in zip(self._pipes, DESCRIPTORS.values()):
             os.dup2(pipe, target)
@@ -308,18 +308,18 @@ class Report:
         self._send(encoded({"event": "active_line", "block": self.number, "line": line}))
 
     def ask(self, prompt: str, password: bool = False) -> str | None:
-        """The user's answer; None for end of file. Only the main thread of a running block can ask."""
+        """Ask the user; None for end of file. Only the main thread of a running block can ask."""
         if self.forked or not self._pipes or get_ident() != self._main:
             return None
         self.flush()
         self._send(encoded({"event": "input_request", "block": self.number, "prompt": prompt, "password": password}))
         while True:
             frame = self._channel.receive("input") or {"block": self.number, "eof": True}  # the host is gone
-            if frame.get("block") == self.number:  # else the answer to a question that was interrupted
+            if frame.get("block") == self.number:  # else it answers a question that was interrupted
                 return None if frame.get("eof") else str(frame.get("text", ""))
 
     def share(self, name: str, data: str) -> None:
-        """Give a value to the other languages; from a thread of the running block."""
+        """Share a value with the other languages; from a thread of the running block."""
         if self.forked or not self._pipes:
             raise RuntimeError("Only a running block can share values.")
         self._send(encoded({"event": "share", "block": self.number, "name": name, "data": data}))
@@ -351,7 +351,7 @@ class Report:
         return parcels.unpacked(reply.get("value"))
 
     def _send(self, frame: bytes) -> None:
-        """Send a frame, after the host has read what is in the pipes."""
+        """Send a frame after the host has read what is in the pipes."""
         if self.forked:
             return
         waiting = bytearray(4)
@@ -365,14 +365,14 @@ class Report:
     # -- threads ---------------------------------------------------------------------------------------------
 
     def _number(self) -> int:
-        """The block that the calling thread belongs to: the one that was running when it started."""
+        """Return the number of the calling thread's block: the one running when the thread started."""
         threading = sys.modules.get("threading")
         if threading is None or get_ident() == self._main:
             return self.number
         return int(getattr(threading.current_thread(), "_interpreter_block", self.number))
 
     def mark_threads(self) -> bool:
-        """At the end of a block: remember which threads it leaves behind; whether there are any."""
+        """Record which threads a block leaves behind, at its end. Returns whether there are any."""
         threading = sys.modules.get("threading")
         if threading is None:
             return False
@@ -383,7 +383,7 @@ class Report:
 
 
 def clear_of_streams(fd: int) -> int:
-    """The descriptor, moved above 2 if the user's code has left the number of a stream free."""
+    """Move a descriptor above 2 if it has a standard stream's number, which the user's code has freed."""
     if fd > 2:
         return fd
     moved = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 3)

@@ -1,7 +1,7 @@
 """`computer` and `tools` in the user's code, and the user's skills: each use of a tool is a call to the host.
 
-`computer` and `tools` are found like builtins, and `computer` can be imported; a variable or module that the user has
-given that name comes first. The code of a skill comes from the host and runs here, in the session.
+`computer` and `tools` are found like builtins, and `computer` can be imported; the user's variables and modules of
+these names take precedence. The code of a skill comes from the host and runs here, in the worker.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from types import ModuleType
 from .hints import Any, Callable, CallHost, Iterable
 
 NAME = "computer"
-REGISTERED = "tools"  # the tools that were registered, by name; the first word of their paths
-SKILL_MODULE = "skill_"  # the beginning of the name of a skill's module
+REGISTERED = "tools"  # the first part of the paths of registered tools
+SKILL_MODULE = "skill_"  # the prefix of a skill's module name
 
 
 def full_name(path: str) -> str:
-    """A path as code writes it."""
+    """Write a path the way that code does."""
     if path == REGISTERED or path.startswith(REGISTERED + "."):
         return path
     return "%s.%s" % (NAME, path) if path else NAME
@@ -60,7 +60,7 @@ class Part(ModuleType):
         return Part(self._ask, path) if value is parcels.PART else value
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if name.startswith("_"):  # an import sets these on its module
+        if name.startswith("_"):  # imports set these on a module
             self.__dict__[name] = value
             return
         kind = self._known().get(name)
@@ -68,7 +68,7 @@ class Part(ModuleType):
             raise AttributeError(self._missing(name))
         if kind != "part":
             self._ask({"how": "set", "path": self._below(name), "args": [value]})
-        elif isinstance(value, Part):  # an import does this
+        elif isinstance(value, Part):  # imports do this
             self.__dict__[name] = value
         else:
             raise AttributeError("%r.%s can't be replaced." % (self, name))
@@ -80,14 +80,14 @@ class Part(ModuleType):
         return full_name(self._path)
 
     def _tool(self, name: str) -> Any:
-        """The tool of that name; the host is not asked whether it exists."""
+        """Return the tool with that name, without asking the host whether it exists."""
         return self.__dict__.setdefault(name, Part(self._ask, self._below(name)))
 
     def _below(self, name: str) -> str:
         return "%s.%s" % (self._path, name) if self._path else name
 
     def _known(self) -> Any:
-        """The kind of each attribute, by name; the host is asked once."""
+        """Map each attribute to its kind; the host is asked once."""
         if self._names is None:
             self.__dict__["_names"] = self._ask({"how": "names", "path": self._path})
         return self._names
@@ -116,7 +116,7 @@ class Method:
                 loop = asyncio.get_running_loop()
             except RuntimeError:
                 pass
-            else:  # the loop goes on meanwhile
+            else:  # the event loop keeps running
                 import contextvars
 
                 return loop.run_in_executor(None, contextvars.copy_context().run, self._ask, call)
@@ -130,7 +130,7 @@ class Method:
 
 
 def found_again(path: str) -> Any:
-    """For pickle: the method of this process's computer."""
+    """Look up a method on this process's computer, for pickle."""
     return Method(builtins.computer._ask, path)  # type: ignore[attr-defined]
 
 
@@ -151,14 +151,14 @@ class Finder:
         try:
             is_tool = self._computer._known().get(tool) == "part"
         except ComputerError:
-            is_tool = tool.isidentifier()  # variables are being unpacked, and the host cannot be asked
+            is_tool = tool.isidentifier()  # while variables are unpacked, the host cannot be asked
         return ModuleSpec(name, self) if is_tool else None  # type: ignore[arg-type]
 
     def create_module(self, spec: ModuleSpec) -> Any:
         return self._computer if spec.name == NAME else self._computer._tool(spec.name.rpartition(".")[2])
 
     def exec_module(self, module: Any) -> None:
-        """There is nothing to run."""
+        """Do nothing: there is no code to execute."""
 
 
 def install(ask: CallHost) -> None:
@@ -170,7 +170,7 @@ def install(ask: CallHost) -> None:
 
 
 class Skill:
-    """A function by its name; its code is fetched when it is called."""
+    """Looks up a skill by name; its code is fetched when it is called."""
 
     def __init__(self, ask: CallHost, name: str) -> None:
         self._ask, self.__name__ = ask, name
@@ -186,15 +186,15 @@ class Skill:
 
 
 def run_skill(ask: CallHost, skill: str, *args: Any, **kwargs: Any) -> Any:
-    """Call a skill in this process; one that is instructions returns its text."""
-    found = ask({"how": "call", "path": "skills.code", "args": [skill], "kwargs": {}})
-    if found["kind"] != "function":
-        return found["text"]
-    return skill_function(str(found["name"]), str(found["text"]))(*args, **kwargs)
+    """Call a skill in this process; a skill that is instructions returns its text."""
+    skill_code = ask({"how": "call", "path": "skills.code", "args": [skill], "kwargs": {}})
+    if skill_code["kind"] != "function":
+        return skill_code["text"]
+    return skill_function(str(skill_code["name"]), str(skill_code["text"]))(*args, **kwargs)
 
 
 def skill_function(name: str, text: str) -> Any:
-    """The function that the text defines under that name; it runs again only if it has changed."""
+    """Return the function that the text defines under that name; the text runs again only if it has changed."""
     module = sys.modules.get(SKILL_MODULE + name)
     if module is None or getattr(module, "__text__", None) != text:
         module = ModuleType(SKILL_MODULE + name)
@@ -209,7 +209,7 @@ def skill_function(name: str, text: str) -> Any:
 
 
 def define_skills(ask: CallHost, names: Iterable[str]) -> list[str]:
-    """Make skills available like builtins, except for names that are taken; the names that are available."""
+    """Make skills available like builtins, except for names that are taken. Returns the names that are available."""
     known = [name for name, value in vars(builtins).items() if isinstance(value, Skill)]
     wanted = [name for name in names if name in known or not hasattr(builtins, name)]
     for name in set(known) - set(wanted):
@@ -220,7 +220,7 @@ def define_skills(ask: CallHost, names: Iterable[str]) -> list[str]:
 
 
 def import_skills(ask: CallHost) -> list[str]:
-    """Define all the skills that there are; their names."""
+    """Define all existing skills, and return their names."""
     return define_skills(ask, ask({"how": "call", "path": "skills.import_skills", "args": [], "kwargs": {}}))
 
 

@@ -1,4 +1,4 @@
-"""What a process has open, and what a snapshot does with it so that it does not disturb other processes."""
+"""A process's open descriptors, and how a snapshot changes them so that it does not disturb other processes."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ A_PATH = getattr(os, "O_PATH", 0)
 
 
 def release(kept: Collection[int], ours: Collection[int]) -> list[str]:
-    """Replace every pipe, socket and terminal but the kept ones; descriptions of those that were not ours.
+    """Replace every pipe, socket and terminal but the kept ones. Returns descriptions of those that were not ours.
 
-    Otherwise a pipe that the worker closes would never reach its end, and a port would never be free. Files are
-    opened again: so their locks belong to the worker alone, and their positions are those of now.
+    Otherwise a pipe that the worker closes would never reach its end, and a port would never be free. Files are opened
+    again, so their locks belong to the worker alone, and they keep their present positions.
     """
     null = os.open(os.devnull, os.O_RDWR)
     lost: list[str] = []
@@ -30,23 +30,23 @@ def release(kept: Collection[int], ours: Collection[int]) -> list[str]:
             elif kind == stat.S_IFREG:
                 reopen(fd, null)
         except OSError:
-            continue  # a device that does not allow this
+            continue  # a device that cannot be opened again
     os.close(null)
     return lost
 
 
 def has_others(ours: Collection[int]) -> bool:
-    """Whether a file is open, or anything that two processes cannot share."""
+    """Check whether a file is open, or anything that two processes cannot share."""
     return any(kind == stat.S_IFREG or is_shared(kind, fd) for fd, kind, _ in each_open(ours))
 
 
 def each_open(but: Collection[int]) -> Iterator[tuple[int, int, os.stat_result]]:
-    """The other open descriptors, with the kind of each and what else the system knows of it."""
+    """Yield the other open descriptors, with the kind and the stat result of each."""
     for fd in open_descriptors():
         try:
             facts = os.fstat(fd)
         except OSError:
-            continue  # that of the listing, closed by now
+            continue  # the directory listing's own descriptor, already closed
         if fd not in but:
             yield fd, stat.S_IFMT(facts.st_mode), facts
 
@@ -68,12 +68,12 @@ def working_directory() -> str | None:
 
 
 def is_shared(kind: int, fd: int) -> bool:
-    """Whether two processes that have it disturb each other; kind 0 is epoll, eventfd and the like."""
+    """Check whether two processes with this descriptor disturb each other; kind 0 is epoll, eventfd and the like."""
     return kind in (stat.S_IFIFO, stat.S_IFSOCK, 0) or (kind == stat.S_IFCHR and os.isatty(fd))
 
 
 def reopen(fd: int, null: int) -> None:
-    """Give a descriptor its own open file; a locked file that cannot be opened is dropped."""
+    """Give a descriptor a separate open file; a locked file that cannot be opened again is dropped."""
     flags = fcntl.fcntl(fd, fcntl.F_GETFL)
     if A_PATH and flags & A_PATH:
         return
@@ -81,12 +81,12 @@ def reopen(fd: int, null: int) -> None:
         replace(fd, by_number(fd), flags & OPEN_FLAGS)  # O_TMPFILE includes O_DIRECTORY
     except OSError:
         with open("/proc/self/fdinfo/%d" % fd, "rb") as file:
-            if b"\nlock:" in file.read():  # the lock would last as long as any copy of the descriptor
+            if b"\nlock:" in file.read():  # a copied descriptor would keep the lock
                 os.dup2(null, fd, os.get_inheritable(fd))
 
 
 def by_number(fd: int) -> str:
-    """A path to an open file, whatever is mounted over its name."""
+    """Return a path to an open file, even if something is mounted over its name."""
     return "/proc/self/fd/%d" % fd
 
 
@@ -110,10 +110,10 @@ def described(kind: int, fd: int) -> str:
     try:
         for name, address_of in (("the connection to", copy.getpeername), ("the socket at", copy.getsockname)):
             try:
-                found = address_of()
+                bound_to = address_of()
             except OSError:
                 continue
-            address = "%s:%s" % found[:2] if isinstance(found, tuple) else os.fsdecode(found)
+            address = "%s:%s" % bound_to[:2] if isinstance(bound_to, tuple) else os.fsdecode(bound_to)
             if address:
                 return "%s %s" % (name, address)
     finally:

@@ -1,4 +1,4 @@
-"""The forms in which a value can be shown, by MIME type, and matplotlib figures as images."""
+"""The forms in which a value can be displayed, by MIME type, and matplotlib figures as images."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ PANDAS = (("pandas", "DataFrame"), ("pandas.core.frame", "DataFrame"))  # from v
 DATA_FRAME = (*PANDAS, ("polars.dataframe.frame", "DataFrame"))
 MAX_CELLS = 20_000  # of a table's page
 MAX_CELL_LENGTH = 1000  # characters
-MAX_POINTS = 5000  # of a figure, with which its data is sent
+MAX_POINTS = 5000  # of a figure; with more, its data is not sent
 MAX_PAGE_LENGTH = 4_000_000
 WINDOWLESS = ("agg", "cairo", "pdf", "pgf", "ps", "svg", "template", BACKEND)
 
 
 def bundle_of(value: Any, png_of_figure: Callable[[Any], bytes | None]) -> dict[str, Any]:
-    """All forms of a value; `text/plain` is always among them."""
+    """Build all forms of a value; `text/plain` is always among them."""
     data: dict[str, Any] = {"text/plain": plain(value)}
     if isinstance(value, type):
         return data
@@ -52,32 +52,32 @@ def bundle_of(value: Any, png_of_figure: Callable[[Any], bytes | None]) -> dict[
 
 
 def called(value: Any, method: str, **arguments: Any) -> Any:
-    """The data that a rich representation method returns; None if it is missing or fails."""
+    """Call a rich representation method and return its data; None if it is missing or fails."""
     try:
         function: Callable[..., Any] | None = getattr(value, method, None)
         has_everything = getattr(value, "_no_value_has_this_attribute_", None) is not None  # a mock or a proxy
         if not callable(function) or has_everything:
             return None
-        found = function(**arguments)
+        representation = function(**arguments)
     except Exception:  # noqa: BLE001 -- a broken picture of a value must not hide the value
         return None
-    return found[0] if isinstance(found, tuple) else found  # (data, metadata)
+    return representation[0] if isinstance(representation, tuple) else representation  # (data, metadata)
 
 
 def is_figure(value: Any) -> bool:
-    """Whether this is a matplotlib figure; matplotlib is not imported to find out."""
+    """Check for a matplotlib figure without importing matplotlib."""
     return ("matplotlib.figure", "Figure") in names_of(value)
 
 
 def plain(value: Any) -> str:
     try:
         return repr(value)
-    except Exception as error:  # noqa: BLE001 -- whatever a user's __repr__ raises
+    except Exception as error:  # noqa: BLE001 -- a user's __repr__ may raise anything
         return "<%s object whose repr() raised %s: %s>" % (type(value).__name__, type(error).__name__, error)
 
 
 def sendable(data: dict[str, Any]) -> dict[str, Any]:
-    """The same bundle as text: bytes decoded or in base64, without what JSON cannot hold."""
+    """Convert a bundle to text: bytes decoded or in base64, without what JSON cannot represent."""
     whole = {mime: as_text(mime, form) for mime, form in data.items() if form is not None}
     if all(isinstance(form, str) for form in whole.values()):
         return whole
@@ -97,7 +97,7 @@ def as_text(mime: str, form: Any) -> Any:
 
 
 class TablePage:
-    """The HTML of a table with all its rows, columns and cells; pandas and polars leave out all but ten rows."""
+    """Writes a table as HTML with all its rows, columns and cells; pandas and polars only show ten rows."""
 
     most_rows = 1000  # the setting `computer.table_rows`
 
@@ -123,14 +123,14 @@ class TablePage:
 class Figures:
     """The open matplotlib figures: shown as images by plt.show() and at the end of a block, then closed."""
 
-    current: Figures | None = None  # the one that our backend shows through
+    current: Figures | None = None  # the instance that our backend uses
 
     def __init__(self, display: Callable[[dict[str, Any]], None]) -> None:
         self._display = display
         self._shown: set[int] = set()
 
     def choose_backend(self, watch: ImportWatch) -> None:
-        """Have matplotlib use our backend from the moment it is imported, without importing it."""
+        """Make matplotlib use our backend when it is imported, without importing it now."""
 
         def use_backend(matplotlib: ModuleType) -> None:
             matplotlib.rcParams["backend"] = BACKEND
@@ -142,7 +142,7 @@ class Figures:
         self._shown.clear()
 
     def png(self, figure: Any) -> bytes | None:
-        """A figure as an image, if it is not empty; it is not shown again at the end of the block."""
+        """Draw a figure as PNG, unless it is empty; it is not shown again at the end of the block."""
         self._shown.add(id(figure))
         if not (figure.axes or figure.lines or figure.texts or figure.images or figure.patches):
             return None
@@ -159,27 +159,29 @@ class Figures:
             self._display(sendable({"image/png": image, "text/plain": repr(figure), "text/csv": data}))
 
     def data(self, figure: Any) -> str | None:
-        """What lines, points and bars show, as CSV; None if there are none, or too many."""
+        """Write what lines, points and bars show as CSV; None if there are none, or too many."""
         import csv
 
         rows: list[tuple[Any, ...]] = []
         for number, axes in enumerate(figure.axes, 1):
-            found = [(line.get_label(), line.get_xdata(), line.get_ydata()) for line in axes.lines]
-            found += [(each.get_label(), *each.get_offsets().T) for each in axes.collections if len(each.get_offsets())]
+            series = [(line.get_label(), line.get_xdata(), line.get_ydata()) for line in axes.lines]
+            series += [
+                (each.get_label(), *each.get_offsets().T) for each in axes.collections if len(each.get_offsets())
+            ]
             for bars in axes.containers:
                 lies = getattr(bars, "orientation", "") == "horizontal"
                 sizes = [(bar.get_x() + bar.get_width() / 2, bar.get_height()) for bar in getattr(bars, "patches", ())]
                 if lies:
                     sizes = [(bar.get_y() + bar.get_height() / 2, bar.get_width()) for bar in bars.patches]
-                # Bars of categories stand at 0, 1, 2, ...
+                # The bars of categories are at 0, 1, 2, ...
                 names = getattr((axes.yaxis if lies else axes.xaxis).units, "_mapping", {})
                 known = {place: name for name, place in names.items()}
-                found += (
+                series += (
                     [(bars.get_label(), *zip(*[(known.get(round(at, 6), at), size) for at, size in sizes]))]
                     if sizes
                     else []
                 )
-            for label, across, up in found:
+            for label, across, up in series:
                 name = "" if str(label).startswith("_") else label
                 if len(rows) + len(up) > MAX_POINTS:
                     return None
@@ -191,7 +193,7 @@ class Figures:
         return text.getvalue()
 
     def show_open(self, older: Sequence[Any] = ()) -> None:
-        """Show the figures that are open, except for these older ones, and close them."""
+        """Show the open figures, except for these older ones, and close them."""
         figures = [figure for figure in self.open() if figure not in older]
         try:
             for figure in figures:
@@ -202,7 +204,7 @@ class Figures:
                 sys.modules["matplotlib.pyplot"].close(figure)
 
     def open(self) -> list[Any]:
-        """The figures that pyplot holds, unless they have their own windows."""
+        """List the figures that pyplot holds, unless they have their own windows."""
         helpers = sys.modules.get("matplotlib._pylab_helpers")
         if helpers is None or "matplotlib.pyplot" not in sys.modules:
             return []

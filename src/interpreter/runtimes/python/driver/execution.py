@@ -1,4 +1,4 @@
-"""What both engines need to run a block: the event loop, active lines, shell commands, and the form of errors."""
+"""What both engines need to run a block: the event loop, active lines, shell commands, and the format of errors."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class EventLoop:
         self._loop: Any = None
         self.interrupted = False  # an interrupt cancelled the block that awaits
         self._presses = 0  # interrupts during this run
-        self._is_cancelled = False  # the task knows of one
+        self._is_cancelled = False  # whether the task was cancelled for one
 
     def run(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
         """Run a coroutine to its end; an interrupt cancels it, so that it can clean up."""
@@ -43,13 +43,13 @@ class EventLoop:
             if self._interrupts is None:
                 task = self._loop.create_task(coroutine)
             else:
-                with self._interrupts:  # one that comes now, or came before, is raised at the end of this
+                with self._interrupts:  # pending interrupts are raised at the end of this context
                     task = self._loop.create_task(coroutine)
                     asyncio.set_event_loop(self._loop)
                     self._interrupts.cancel = lambda frame: self._cancel(task, frame)
             value = self._loop.run_until_complete(task)
             if self.interrupted and not self._is_cancelled:
-                raise KeyboardInterrupt  # it came when the task was done
+                raise KeyboardInterrupt  # the interrupt came when the task was done
             return value
         except BaseException as error:
             if task is None:
@@ -86,16 +86,16 @@ class EventLoop:
         self._is_cancelled = task.cancel() or self._is_cancelled
 
     def was_interrupted(self, error: BaseException) -> bool:
-        """Whether this is the cancellation that an interrupt caused."""
+        """Check whether an error is the cancellation that an interrupt caused."""
         return self.interrupted and isinstance(error, trusted_import("asyncio").CancelledError)
 
     def descriptors(self) -> list[int]:
-        """The descriptors that the loop itself has open."""
+        """List the descriptors that the loop itself has open."""
         ends = [getattr(self._loop, name, None) for name in ("_ssock", "_csock")]
         return [end.fileno() for end in ends if end is not None]
 
     def renew(self) -> None:
-        """In a snapshot that resumes: replace the descriptors that were released; the tasks stay."""
+        """Replace the descriptors that were released, in a snapshot that resumes; the tasks stay."""
         loop = self._loop
         if loop is None or loop.is_closed():
             return
@@ -105,7 +105,7 @@ class EventLoop:
             loop._selector = trusted_import("selectors").DefaultSelector()
             loop._make_self_pipe()
         except (AttributeError, OSError):
-            self._loop = None  # a loop of another kind: its tasks are lost
+            self._loop = None  # an unknown kind of loop, whose tasks are lost
 
     def close(self) -> None:
         if self._loop is not None:
@@ -125,22 +125,22 @@ class ActiveLines:
         self._tool = -1
 
     def begin(self, offset: int = 0) -> None:
-        """A block starts; its compiled lines are `offset` lower than in the text that the user sees."""
+        """Start a block whose compiled lines are `offset` lower than in the text that the user sees."""
         self._offset, self._last = offset, 0
         self._hits.clear()
         self._allowance = BURST
 
     def enter(self, code: CodeType, line: int) -> None:
-        """A top-level statement of the block, which begins in this line, is about to run."""
+        """Prepare to report a top-level statement of the block that begins in this line and runs next."""
         if not self.enabled:
             return
         self._first = line
         monitoring = self._monitoring
         if monitoring is not None and self._tool < 0:
-            # Python reserves the others
+            # Python reserves the other tool ids.
             tool = next((each for each in (4, 3) if monitoring.get_tool(each) is None), None)
             if tool is None:
-                monitoring = self._monitoring = None  # other tools use them all
+                monitoring = self._monitoring = None  # other tools use both
             else:
                 monitoring.use_tool_id(tool, "interpreter active lines")
                 monitoring.register_callback(tool, monitoring.events.LINE, self._on_line)
@@ -153,7 +153,7 @@ class ActiveLines:
     def _on_line(self, code: CodeType, line: int) -> Any:
         place = (id(code), line)
         hits = self._hits[place] = self._hits.get(place, 0) + 1
-        if hits > HITS_PER_LINE or line < self._first:  # coroutines begin at a line that does not exist
+        if hits > HITS_PER_LINE or line < self._first:  # coroutines begin at a nonexistent line
             return self._monitoring.DISABLE
         self._at(line, first=hits == 1)
         return None
@@ -173,7 +173,7 @@ class ActiveLines:
 
 
 def first_line(statement: Any) -> int:
-    """Where a statement begins, its decorators included."""
+    """Return the line where a statement begins, including its decorators."""
     return int(min([statement.lineno, *(each.lineno for each in getattr(statement, "decorator_list", ()))]))
 
 
@@ -182,13 +182,13 @@ def first_line(statement: Any) -> int:
 
 @stands_in
 def run_command(command: str) -> int:
-    """Run a command that writes to the block's own output; its exit code, negative for a signal."""
+    """Run a command that writes to the block's own output. Returns its exit code, negative for a signal."""
     return int(trusted_import("subprocess").call(command, shell=True, executable=shell_program()))
 
 
 @stands_in
 def command_output(command: str) -> list[str]:
-    """The lines that a command writes, errors included."""
+    """Run a command and return the lines that it writes, including errors."""
     subprocess = trusted_import("subprocess")
     both = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
     ran = subprocess.run(command, shell=True, executable=shell_program(), check=False, **both)
@@ -196,7 +196,7 @@ def command_output(command: str) -> list[str]:
 
 
 def shell_program() -> Any:
-    """The user's shell if it is bash or zsh, else bash, else None for the system's default."""
+    """Return the user's shell if it is bash or zsh, else bash, else None for the system's default."""
     if sys.platform == "win32":
         return None
     wanted = os.environ.get("SHELL", "")
@@ -206,7 +206,7 @@ def shell_program() -> Any:
 
 
 def expand(command: str, namespace: dict[str, Any]) -> str:
-    """Put the values of `{expressions}` and `$names` into a command; anything else stays as it is."""
+    """Insert the values of `{expressions}` and `$names` into a command; anything else stays as it is."""
 
     def value(match: Match[str]) -> str:
         expression, name = match.groups()
@@ -224,7 +224,7 @@ def expand(command: str, namespace: dict[str, Any]) -> str:
 
 
 def error_chain(error: BaseException | None) -> Iterator[BaseException]:
-    """An error, those that led to it, and those that it groups."""
+    """Yield an error, those that led to it, and those that it groups."""
     todo: list[Any] = [error]
     seen: set[int] = set()
     while todo:
@@ -237,7 +237,7 @@ def error_chain(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def clean(error: BaseException, hidden: Sequence[str] = (OURS,), longest: int = 0) -> None:
-    """Remove the frames of files in these folders, and the middle of very long tracebacks."""
+    """Remove frames in these folders, and the middle of very long tracebacks."""
     for current in error_chain(error):
         entries: list[TracebackType] = []
         entry = current.__traceback__
@@ -255,7 +255,7 @@ def clean(error: BaseException, hidden: Sequence[str] = (OURS,), longest: int = 
 
 
 def formatted(error: BaseException, hidden: Sequence[str] = (OURS,), block_names: str = "") -> str:
-    """The traceback as Python prints it, from the first frame of a block on."""
+    """Format the traceback as Python prints it, from the first frame of a block on."""
     clean(error, hidden)
     entry = error.__traceback__
     while entry is not None and not entry.tb_frame.f_code.co_filename.startswith(block_names):
@@ -267,7 +267,7 @@ def formatted(error: BaseException, hidden: Sequence[str] = (OURS,), block_names
 
 
 def outcome(error: BaseException | None) -> tuple[str, int]:
-    """How a block ended: its status and its exit code."""
+    """Return the status and the exit code that a block ended with."""
     if error is None:
         return "ok", 0
     if isinstance(error, KeyboardInterrupt):
@@ -279,7 +279,7 @@ def outcome(error: BaseException | None) -> tuple[str, int]:
 
 
 def missing_module(error: BaseException | None) -> str:
-    """The first name of the module whose absence ended a block; empty for any other error."""
+    """Return the top-level module whose absence ended a block; empty for any other error."""
     for _, current in zip(range(64), error_chain(error if isinstance(error, ImportError) else None)):
         name = getattr(current, "name", None)
         if isinstance(current, ModuleNotFoundError) and isinstance(name, str):
@@ -290,8 +290,8 @@ def missing_module(error: BaseException | None) -> str:
 
 
 def refusals(error: BaseException | None) -> list[dict[str, Any]]:
-    """The system errors in an error's chain, with the paths they concern."""
-    found: list[dict[str, Any]] = []
+    """List the system errors in an error's chain, with the paths they concern."""
+    errors: list[dict[str, Any]] = []
     for _, current in zip(range(64), error_chain(error)):
         if isinstance(current, OSError) and isinstance(current.errno, int):
             names = [
@@ -300,5 +300,5 @@ def refusals(error: BaseException | None) -> list[dict[str, Any]]:
                 if isinstance(name, (str, bytes, os.PathLike))
             ]
             kind = type(current).__name__
-            found += [{"number": current.errno, "path": path, "kind": kind} for path in names or [""]]
-    return found[:8]
+            errors += [{"number": current.errno, "path": path, "kind": kind} for path in names or [""]]
+    return errors[:8]

@@ -1,6 +1,6 @@
 """A matplotlib backend without windows: figures are drawn by Agg and shown as images.
 
-The images also contain what the lines, points and bars show, for terminals that draw it with characters.
+The images also contain what the lines, points and bars show, for terminals that draw charts with characters.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from matplotlib.colors import to_hex, to_rgba_array
 from .displays import Figures
 from .imports import names_of
 
-KEYWORD = b"Interpreter-Chart"  # of the text in the PNG that holds the chart
+KEYWORD = b"Interpreter-Chart"  # of the PNG's text chunk with the chart
 MAX_PANELS, MAX_SERIES, MAX_TICKS = 6, 60, 200
 MAX_READ = 50_000  # points of a scatter plot
 MAX_POINTS = 400  # of a line, and bars of a series
@@ -40,7 +40,7 @@ class FigureCanvas(FigureCanvasAgg):  # type: ignore[misc]
 
 
 def show(*args: Any, **kwargs: Any) -> None:
-    """What plt.show() does."""
+    """Show the open figures when code calls plt.show()."""
     if Figures.current is not None:
         Figures.current.show_open()
 
@@ -49,7 +49,7 @@ def show(*args: Any, **kwargs: Any) -> None:
 
 
 def with_chart(png: bytes, figure: Any) -> bytes:
-    """The same image with its chart inside, as text that other programs ignore; unchanged if it is no such figure."""
+    """Add the figure's chart to a PNG, as text that other programs ignore. Other figures stay unchanged."""
     try:
         text = json.dumps({"panels": panels(figure)}, separators=(",", ":"))
     except Exception:  # noqa: BLE001 -- a figure of another kind, or a matplotlib that we don't know
@@ -60,7 +60,7 @@ def with_chart(png: bytes, figure: Any) -> bytes:
 
 
 def panels(figure: Any) -> list[dict[str, Any]]:
-    """What each of the axes shows; ValueError if one of them can't be drawn with characters."""
+    """Describe what each of the axes shows. Raises ValueError if one of them can't be drawn with characters."""
     shown = [panel(axes) for axes in figure.axes if axes.get_visible() and not getattr(axes, "_colorbar", None)]
     if not any(each["series"] for each in shown) or len(shown) > MAX_PANELS:
         raise ValueError("nothing to draw, or too much")
@@ -75,7 +75,7 @@ def panel(axes: Any) -> dict[str, Any]:
         raise ValueError("no text form")
     legend = axes.get_legend()
     handles = zip(legend.legend_handles, legend.get_texts()) if legend is not None else ()
-    named = {color_of(handle): text.get_text() for handle, text in handles}  # seaborn names no other artist
+    named = {color_of(handle): text.get_text() for handle, text in handles}  # seaborn labels only these artists
     series = []
     for artist, kind, color, at in drawn:
         name = str(artist.get_label())
@@ -99,14 +99,14 @@ def panel(axes: Any) -> dict[str, Any]:
 
 
 def plain(text: str) -> str:
-    """A label without the marks of formulas: `$\\mathdefault{10^{3}}$` becomes `10^3`."""
+    """Remove formula marks from a label: `$\\mathdefault{10^{3}}$` becomes `10^3`."""
     if text.count("$") > 1:
         text = re.sub(r"\\(?:mathdefault|mathrm|mathbf|mathit|text)\b|[{}$]", "", text)
     return " ".join(text.replace("\\$", "$").replace("\u2212", "-").split())[:200]
 
 
 def color_of(artist: Any) -> str:
-    """Its main colour as `#rrggbb`; empty for black, grey and white."""
+    """Return an artist's main colour as `#rrggbb`; empty for black, grey and white."""
     own = ("get_color", "get_facecolor", "get_edgecolor")
     values = [to_rgba_array(getattr(artist, name, list)()) for name in own]
     color = next((value[0] for value in values if len(value) and value[0][3]), (0, 0, 0))
@@ -114,7 +114,7 @@ def color_of(artist: Any) -> str:
 
 
 def artists(axes: Any) -> Iterator[tuple[Any, str, str, list[Any]]]:
-    """Lines, points and bars, each with its kind, its colour and its places."""
+    """Yield lines, points and bars, each with its kind, colour and positions."""
     in_bars: set[int] = set()
     for bars in axes.containers:
         lies, boxes = getattr(bars, "orientation", "") == "horizontal", []
@@ -144,7 +144,7 @@ def artists(axes: Any) -> Iterator[tuple[Any, str, str, list[Any]]]:
             for color, own in groups.items():
                 at = dict.fromkeys(
                     placed(axes, artist.get_offset_transform(), offsets[own][:: 1 + len(offsets) // MAX_READ], (4, 8))
-                )  # fine enough
+                )  # precise enough
                 yield artist, "points", color, list(at)[:: 1 + len(at) // MAX_DOTS]
         elif not kinds & DRAWN or getattr(artist, "get_array", str)() not in (None, ""):
             raise ValueError("no text form")
@@ -154,9 +154,9 @@ def artists(axes: Any) -> Iterator[tuple[Any, str, str, list[Any]]]:
 
 
 def placed(axes: Any, transform: Any, points: Any, steps: tuple[int, int] = (1, 1)) -> list[Any]:
-    """These points in thousandths of the panel; None where there is no value, so that a line is interrupted.
+    """Convert points to thousandths of the panel; None where there is no value, which interrupts a line.
 
-    Of many points, with steps of 1, the lowest and the highest of each part stay: no peak is lost.
+    Many points are thinned out with steps of 1: the lowest and the highest of each part stay, so no peak is lost.
     """
     points = numpy.ma.filled(numpy.ma.asarray(points, dtype=float), numpy.nan)
     inside = (transform - axes.transAxes).transform(points) * SCALE

@@ -1,6 +1,6 @@
-"""Names for annotations alone: importing `typing` would take longer than all the rest of the driver."""
+"""Names that only annotations use: importing `typing` would take longer than all the rest of the driver."""
 
-__all__ = [  # beside those that are defined here
+__all__ = [  # besides those defined here
     "Any",
     "Callable",
     "Collection",

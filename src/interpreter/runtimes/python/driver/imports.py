@@ -25,7 +25,7 @@ def trusted_import(name: str) -> Any:
 
 
 def names_of(value: Any) -> set[tuple[str, str]]:
-    """The modules and names of a value's classes, which tell libraries apart without importing them."""
+    """Return the modules and names of a value's classes, which identify libraries without importing them."""
     return {(base.__module__, base.__name__) for base in type(value).__mro__}
 
 
@@ -63,7 +63,7 @@ class ImportWatch:
 
 
 def avoid_unix_sockets(watch: ImportWatch) -> None:
-    """Where there are no Unix sockets, as in a sandbox: have multiprocessing use TCP, and start processes by fork."""
+    """Make multiprocessing use TCP and fork in a sandbox without Unix sockets."""
 
     def use_tcp(connection: Any) -> None:
         connection.default_family = "AF_INET"

@@ -1,4 +1,4 @@
-"""Answers questions between blocks: which variables exist, what one looks like, and how code could be completed."""
+"""Answers questions between blocks: which variables exist, what a value looks like, and how code can be completed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PREVIEW_TIMEOUT = 1.5  # after this, variables are listed without a preview
 MAX_PREVIEW_LENGTH = 100  # characters of a preview
 MAX_INT_BITS = 256  # bits
 SIZED = (str, bytes, bytearray, list, tuple, dict, set, frozenset, range, memoryview)
-# Libraries whose attributes are cheap and without effect.
+# Libraries whose attributes are cheap to read and have no side effects.
 KNOWN = frozenset({"numpy", "pandas", "polars", "torch", "xarray", "jax", "jaxlib", "scipy", "collections"})
 MAX_TEXT_LENGTH = 200_000
 MAX_ELEMENTS = 2000
@@ -64,7 +64,7 @@ def can_import(name: str) -> bool:
 
 
 def listed(namespace: dict[str, Any], hidden: dict[str, Any]) -> dict[str, Any]:
-    """The user's variables, in the order in which they were defined."""
+    """List the user's variables, in the order in which they were defined."""
     names = [name for name, value in list(namespace.items()) if is_the_users(name, value, hidden)]
     preview = ValuePreview()
     end = time.monotonic() + PREVIEW_TIMEOUT
@@ -81,7 +81,7 @@ def is_the_users(name: str, value: Any, hidden: dict[str, Any]) -> bool:
     if name.startswith("_") or isinstance(value, (ModuleType, Method)) or (name in hidden and hidden[name] is value):
         return False
     if isinstance(value, (FunctionType, type)):
-        return getattr(value, "__module__", None) == "__main__"  # others are imported
+        return getattr(value, "__module__", None) == "__main__"  # other functions and classes are imported
     return True
 
 
@@ -99,7 +99,7 @@ def is_known(value: Any) -> bool:
 
 
 def shape_of(value: Any) -> str:
-    """`3 × 4` for a value with dimensions, `7` for one with a length, otherwise an empty text."""
+    """Return `3 × 4` for a value with dimensions, `7` for one with a length, otherwise an empty string."""
     try:
         shape = value.shape if is_known(value) else None
         if isinstance(shape, tuple):
@@ -112,7 +112,7 @@ def shape_of(value: Any) -> str:
 
 
 def size_of(value: Any) -> int | None:
-    """The bytes that a value takes, if that is cheap to find out; of a container, without its elements."""
+    """Return the bytes that a value takes, if that is cheap to find out; for a container, without its elements."""
     try:
         if not is_known(value):
             return sys.getsizeof(value) if type(value).__module__ == "builtins" else None
@@ -145,17 +145,17 @@ class ValuePreview:
         short.repr_ndarray = short.repr_Series = array_line
         short.repr_DataFrame = columns_line
         self._short = short
-        self.late = False  # there is no time for more
+        self.late = False  # there is no time for more previews
 
     def of(self, value: Any) -> str:
         if self.late:
             return ""
         try:
             text = signature(value) or self._short.repr(value)
-        except KeyboardInterrupt:  # the host has waited long enough
+        except KeyboardInterrupt:  # the host does not wait any longer
             self.late = True
             text = "<repr() takes too long>"
-        except Exception as error:  # noqa: BLE001 -- whatever a user's __repr__ raises
+        except Exception as error:  # noqa: BLE001 -- a user's __repr__ may raise anything
             text = "<repr() raised %s>" % type(error).__name__
         line = " ".join(str(text).split())
         return line if len(line) <= MAX_PREVIEW_LENGTH else line[: MAX_PREVIEW_LENGTH - 3] + "..."
@@ -170,7 +170,7 @@ def int_line(value: int, level: int) -> str:
 
 
 def array_line(value: Any, level: int) -> str:
-    """The first elements of an array or a series."""
+    """Format the first elements of an array or a series."""
     few: list[Any] = list((value.iloc if hasattr(value, "iloc") else value.flat)[:6])
     more = ", ..." if value.size > len(few) else ""
     elements = ["%.6g" % each if isinstance(each, float) else str(each)[:40] for each in few]
@@ -183,7 +183,7 @@ def columns_line(frame: Any, level: int) -> str:
 
 
 def signature(value: Any) -> str:
-    """How a function or a class is called."""
+    """Format how a function or a class is called; empty for other values."""
     if not isinstance(value, (FunctionType, type)):
         return ""
     try:
@@ -196,7 +196,7 @@ def signature(value: Any) -> str:
 
 
 def value_of(node: Any, namespace: dict[str, Any]) -> Any:
-    """The value of `a`, `a.b` or `a["b"][0]`; nothing is called, and nothing else is evaluated."""
+    """Return the value of `a`, `a.b` or `a["b"][0]`; nothing is called, and nothing else is evaluated."""
     if isinstance(node, str):
         try:
             node = ast.parse(node.strip(), mode="eval").body
@@ -222,7 +222,7 @@ def value_of(node: Any, namespace: dict[str, Any]) -> Any:
 
 
 def page_of(value: Any, png: Callable[[Any], bytes | None]) -> Frame:
-    """How a value that is no table is shown: as a picture, or text."""
+    """Describe how to show a value that is no table: as a picture or as text."""
     is_picture = displays.is_figure(value) or any(hasattr(type(value), method) for method in PICTURE_METHODS)
     if is_picture and not isinstance(value, (str, bytes, type)):
         pictures = displays.bundle_of(value, png)
@@ -235,7 +235,7 @@ def page_of(value: Any, png: Callable[[Any], bytes | None]) -> Frame:
 
 
 def text_of(value: Any) -> str:
-    """The source of a function, class or module; a container pretty-printed, its first elements if it is large."""
+    """Return the source of a function, class or module, or pretty-print a container; a large one is cut."""
     if isinstance(value, str):
         return value
     if isinstance(value, (FunctionType, type, ModuleType)):
@@ -259,7 +259,7 @@ def text_of(value: Any) -> str:
 
 
 def completions(namespace: dict[str, Any], code: str, cursor: int) -> dict[str, Any]:
-    """Where the word at the cursor begins, and its completions: (text, kind)."""
+    """Return where the word at the cursor begins, and its completions as (text, kind)."""
     before = code[:cursor]
     key = re.search(KEY, before)
     if key is not None:
@@ -268,16 +268,16 @@ def completions(namespace: dict[str, Any], code: str, cursor: int) -> dict[str, 
     if match is None or before[: match.start()].endswith((".", "'", '"')):
         return {"start": cursor, "matches": []}
     part, path = match["part"], match["path"]
-    found: dict[str, str] = {}
+    names: dict[str, str] = {}
     if path:
         owner = resolved(namespace, [name.strip() for name in path.split(".")[:-1]])
-        found = {} if owner is MISSING else attributes(owner, part)
+        names = {} if owner is MISSING else attributes(owner, part)
     else:
         if part:
-            found.update(dict.fromkeys(keyword.kwlist, "keyword"))
-            found.update((name, kind_of(value)) for name, value in vars(builtins).items())
-        found.update((name, kind_of(value)) for name, value in list(namespace.items()) if part or name[:1] != "_")
-    matches = [[text, kind] for text, kind in found.items() if text.startswith(part)]
+            names.update(dict.fromkeys(keyword.kwlist, "keyword"))
+            names.update((name, kind_of(value)) for name, value in vars(builtins).items())
+        names.update((name, kind_of(value)) for name, value in list(namespace.items()) if part or name[:1] != "_")
+    matches = [[text, kind] for text, kind in names.items() if text.startswith(part)]
     matches.sort(key=lambda match: (match[0].startswith("_"), match[0].startswith("__"), match[0].lower()))
     return {"start": cursor - len(part), "matches": matches[:MAX_COMPLETIONS]}
 
@@ -285,14 +285,14 @@ def completions(namespace: dict[str, Any], code: str, cursor: int) -> dict[str, 
 def attributes(owner: Any, part: str) -> dict[str, str]:
     try:
         names = [name for name in dir(owner) if isinstance(name, str) and name.isidentifier()]
-    except Exception:  # noqa: BLE001 -- whatever a user's __dir__ raises
+    except Exception:  # noqa: BLE001 -- a user's __dir__ may raise anything
         return {}
     shown = [name for name in names if name.startswith(part) and (part or name[0] != "_")]
     return {name: kind_of(static(owner, name)) for name in shown[: MAX_COMPLETIONS * 2]}
 
 
 def keys(namespace: dict[str, Any], match: Any) -> dict[str, Any]:
-    """The keys of a mapping or the columns of a table, after an opening quote."""
+    """Complete the keys of a mapping or the columns of a table, after an opening quote."""
     owner = resolved(namespace, match["path"].split("."))
     columns = getattr(owner, "columns", ()) if type(owner).__module__.startswith(("pandas", "polars")) else ()
     offered = list(owner)[:2000] if isinstance(owner, dict) else list(columns)[:2000]
@@ -302,7 +302,7 @@ def keys(namespace: dict[str, Any], match: Any) -> dict[str, Any]:
 
 
 def resolved(namespace: dict[str, Any], path: list[str]) -> Any:
-    """The value at the end of a dotted path; MISSING if finding it would run code that the user has written."""
+    """Resolve a dotted path. MISSING if that would run code that the user wrote."""
     value = namespace.get(path[0], getattr(builtins, path[0], MISSING))
     for name in path[1:]:
         if value is MISSING:
@@ -310,14 +310,16 @@ def resolved(namespace: dict[str, Any], path: list[str]) -> Any:
         if isinstance(value, ModuleType):
             value = vars(value).get(name, MISSING)
             continue
-        found = static(value, name)
-        runs_code = isinstance(found, property) or isinstance(getattr(type(found), "__get__", None), FunctionType)
-        is_pandas = type(value).__module__.startswith("pandas")  # its columns: only getattr() finds them
-        if runs_code or (found is MISSING and not is_pandas):
+        attribute = static(value, name)
+        runs_code = isinstance(attribute, property) or isinstance(
+            getattr(type(attribute), "__get__", None), FunctionType
+        )
+        is_pandas = type(value).__module__.startswith("pandas")  # only getattr() finds its columns
+        if runs_code or (attribute is MISSING and not is_pandas):
             return MISSING
         try:
             value = getattr(value, name)
-        except Exception:  # noqa: BLE001 -- whatever it raises, there is nothing to offer
+        except Exception:  # noqa: BLE001 -- after any error, there is nothing to offer
             return MISSING
     return value
 

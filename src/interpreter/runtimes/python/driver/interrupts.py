@@ -1,4 +1,4 @@
-"""What SIGINT does: it raises KeyboardInterrupt in the user's code, and nowhere else."""
+"""Raises KeyboardInterrupt on SIGINT in the user's code, and nowhere else."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from .hints import Any, Callable, Function
 
 OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep  # where our code is
 STAND_INS: list[CodeType] = []
-MOMENT = 0.002  # seconds until Python has left a finaliser that it called
+MOMENT = 0.002  # seconds for Python to leave a finaliser
 
 
 def stands_in(function: Function) -> Function:
-    """Mark a function of ours that takes the place of another one: an interrupt is raised in it as in that one."""
+    """Mark a function of ours that replaces another one: an interrupt is raised in it as in the original."""
     STAND_INS.append(function.__code__)
     return function
 
@@ -28,17 +28,17 @@ class Interrupts:
     def __init__(self) -> None:
         self.cancel: Callable[[FrameType | None], bool] | None = None  # may handle an interrupt itself
         self.user_code = UserCode(self)
-        self._running = True  # a block is running; at the start one is about to come
-        self.armed = 0  # how deeply calls of the user's code are nested; 0 outside of it
+        self._running = True  # a block is running; at the start one is expected
+        self.armed = 0  # the nesting depth of the user's code; 0 outside of it
         self._held = 0  # our own code is doing something that must not be interrupted
         self.waiting = False  # an interrupt came and was deferred
         self._window = False  # interrupts are deferred, but our code waits and is ready for one
-        self._struck = True  # an interrupt was raised in our own code: once in a block, and not before the first
+        self._struck = True  # an interrupt was raised in our code: once per block, and not before the first
         self._main = get_ident()
         self._handler = self._handle
 
     def expect_block(self) -> None:
-        """As at the start: a block is about to come."""
+        """Go back to the initial state, in which a block is expected."""
         self._running = self._struck = True
 
     def install(self) -> None:
@@ -48,7 +48,7 @@ class Interrupts:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
 
     def leave(self) -> None:
-        """In a process that the user's code forked: Ctrl-C has its usual meaning there."""
+        """Restore the usual meaning of Ctrl-C, in a process that the user's code forked."""
         if signal.getsignal(signal.SIGINT) is self._handler:
             signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -59,7 +59,7 @@ class Interrupts:
         self._running, self._struck = True, False
 
     def end(self) -> None:
-        """The block is over; a deferred interrupt is dropped."""
+        """End the block; a deferred interrupt is dropped."""
         self._running = self.waiting = False
         self.armed = 0
 
@@ -75,7 +75,7 @@ class Interrupts:
         raise KeyboardInterrupt
 
     def _on_unraisable(self, unraisable: Any) -> None:
-        """Python drops what a finaliser raises. An interrupt is meant for the code around it, so it comes again."""
+        """Raise an interrupt again that Python dropped in a finaliser, because it was meant for the code around it."""
         if unraisable.exc_type is KeyboardInterrupt and self.armed and get_ident() == self._main:
             start_new_thread(self._repeat, ())
         else:
@@ -92,7 +92,7 @@ class Interrupts:
             self._handle(signal.SIGINT, None)
 
     def _may_strike(self, frame: FrameType | None) -> bool:
-        """Whether an interrupt may be raised here: in the user's code, or as a second one, once, in ours."""
+        """Check whether an interrupt may be raised here: in the user's code, or as a second one, once, in ours."""
         if self._held and not self._window:
             return False
         code = frame.f_code if frame is not None and not self._window else None
@@ -135,7 +135,7 @@ class UserCode:
 
     def __enter__(self) -> None:
         self._interrupts.armed += 1
-        if self._interrupts.waiting:  # a deferred interrupt is raised now
+        if self._interrupts.waiting:  # raises a deferred interrupt now
             self._interrupts.armed -= 1
             self._interrupts.waiting = False
             raise KeyboardInterrupt

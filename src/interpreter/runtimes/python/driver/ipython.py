@@ -27,7 +27,7 @@ from .interrupts import OURS
 if IPython.version_info[:2] < (7, 20):
     raise ImportError("IPython is too old")
 if hasattr(interactiveshell, "PickleShareDB"):
-    interactiveshell.PickleShareDB = lambda path: {}  # older ones make a folder for it at once
+    interactiveshell.PickleShareDB = lambda path: {}  # older versions make a folder for it at once
 
 HIDDEN = (OURS, os.path.dirname(os.path.abspath(IPython.__file__)) + os.sep)
 OF_A_BLOCK = re.compile(r'^  File "<ipython-input-(\d+)-\w+>", line (\d+)(?:, in <module>)?', re.MULTILINE)
@@ -64,7 +64,7 @@ class IPythonEngine:
         self.hidden: dict[str, Any] = shell.user_ns_hidden  # names in the namespace that are not the user's
 
     def run(self, code: str, colors: bool = False) -> BaseException | None:
-        """Run a block; the error that ended it, if any."""
+        """Run a block and return the error that ended it, if any."""
         shell = self._shell
         wanted = "linux" if colors else "nocolor"
         if shell.colors.lower() != wanted:
@@ -80,7 +80,10 @@ class IPythonEngine:
         return error
 
     def warm(self) -> None:
-        """Parse a block without running it: after a fork, this copies the memory it writes to while there is time."""
+        """Parse a block without running it.
+
+        After a fork, this copies the memory that parsing writes to, while there is time.
+        """
         if self._transforms_now() == self._transforms:  # not with transforms that the user has added
             try:
                 self._shell.run_cell("0", silent=True)
@@ -106,14 +109,14 @@ class ReportingPublisher(DisplayPublisher):  # type: ignore[misc]
         DriverShell.report.display(sendable(data))
 
     def clear_output(self, wait: bool = False) -> None:
-        """Does nothing: what was shown stays."""
+        """Do nothing: what was shown stays."""
 
 
 class ResultHook(DisplayHook):  # type: ignore[misc]
     """The value of a block's last expression."""
 
     def write_output_prompt(self) -> None:
-        """There are no prompts here."""
+        """Do nothing: there are no prompts here."""
 
     def write_format_data(self, format_dict: dict[str, Any], md_dict: Any = None) -> None:
         DriverShell.report.display(sendable(format_dict))
@@ -142,7 +145,7 @@ class DriverShell(InteractiveShell):  # type: ignore[misc]
     profile_dir = traitlets.Any()  # IPython would create the folder of a real one
 
     def init_ipython_dir(self, ipython_dir: Any) -> None:
-        """No folder, since nothing is kept between sessions."""
+        """Do nothing: no folder is needed, since nothing is kept between runtimes."""
 
     def init_profile_dir(self, profile_dir: Any) -> None:
         self.profile_dir = SimpleNamespace(location=os.devnull)
@@ -172,7 +175,7 @@ class DriverShell(InteractiveShell):  # type: ignore[misc]
                     await eval(code_obj, self.user_global_ns, self.user_ns)
                 else:
                     exec(code_obj, self.user_global_ns, self.user_ns)
-        except BaseException as error:  # noqa: BLE001 -- whatever the user's code raises, SystemExit too
+        except BaseException as error:  # noqa: BLE001 -- the user's code may raise anything, even SystemExit
             if self.loop.was_interrupted(error):
                 error = KeyboardInterrupt().with_traceback(error.__traceback__)
             if result is not None:
@@ -186,7 +189,7 @@ class DriverShell(InteractiveShell):  # type: ignore[misc]
     def show_error(self, error: BaseException) -> None:
         if isinstance(error, KeyboardInterrupt):
             self.report.flush()
-            plain = formatted(error, HIDDEN)  # the host waits, and IPython is slow
+            plain = formatted(error, HIDDEN)  # the host is waiting, and IPython is slow
             self.report.stream("stderr", OF_A_BLOCK.sub(r"Cell In[\1], line \2", plain))
         elif not isinstance(error, SystemExit):
             self.showtraceback((type(error), error, error.__traceback__), running_compiled_code=True)
@@ -194,12 +197,12 @@ class DriverShell(InteractiveShell):  # type: ignore[misc]
             self.report.stream("stderr", "%s\n" % (error.code,))
 
     def system(self, cmd: str) -> None:
-        """`!cmd`: it writes to the block's own descriptors."""
+        """Run `!cmd`, which writes to the block's own descriptors."""
         self.report.flush()
         self.user_ns["_exit_code"] = run_command(self.var_expand(cmd, depth=1))
 
     def script(self, program: str, line: str, cell: str) -> None:
-        """`%%bash`: like `!cmd`; IPython's version would leave a thread behind."""
+        """Run `%%bash` like `!cmd`; IPython's version would leave a thread behind."""
         if line.strip():
             self.run_cell_magic("script", program + " " + line, cell)
             return
@@ -216,8 +219,8 @@ class DriverShell(InteractiveShell):  # type: ignore[misc]
             value.__traceback__ = traceback
             clean(value, HIDDEN, MAX_TRACEBACK_FRAMES)
             traceback = value.__traceback__
-        found: tuple[Any, Any, Any] = super()._get_exc_info((type(value), value, traceback))
-        return found
+        exc_info: tuple[Any, Any, Any] = super()._get_exc_info((type(value), value, traceback))
+        return exc_info
 
     def _showtraceback(self, etype: Any, evalue: Any, stb: list[str]) -> None:
         self.report.flush()

@@ -1,6 +1,6 @@
-"""How values travel between a session and the tools of the computer: JSON, pictures, bytes, times, and errors.
+"""How values travel between code and the tools of the computer: JSON, pictures, bytes, times, and errors.
 
-A value that JSON cannot represent is an object with one key, which begins with a dollar sign.
+A value that JSON cannot represent is an object with one key that begins with a dollar sign.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class Picture:
 
 
 def packed(value: Any, depth: int = 0) -> Any:
-    """A value as JSON; TypeError if it cannot travel."""
+    """Convert a value to JSON. Raises TypeError if it cannot be represented."""
     if value is None or isinstance(value, (bool, str)):
         return value
     if isinstance(value, int):
@@ -125,7 +125,7 @@ def packed(value: Any, depth: int = 0) -> Any:
 
 
 def unpacked(value: Any, picture: Callable[..., Any] = Picture) -> Any:
-    """The value of packed JSON; a picture is made with `picture`."""
+    """Convert packed JSON back to a value; pictures are made with `picture`."""
     if isinstance(value, list):
         return [unpacked(each, picture) for each in value]
     if not isinstance(value, dict):
@@ -150,7 +150,7 @@ def unpacked(value: Any, picture: Callable[..., Any] = Picture) -> Any:
 
 
 def hashable(key: Any) -> Any:
-    """Lists as tuples: a key that was a tuple arrives as a list."""
+    """Convert lists to tuples, because a key that was a tuple arrives as a list."""
     return tuple(map(hashable, key)) if isinstance(key, list) else key
 
 
@@ -164,19 +164,19 @@ class ComputerError(Exception):
 
 
 def packed_error(error: BaseException) -> dict[str, str]:
-    """An error as its text and the nearest built-in type."""
+    """Convert an error to its text and the nearest built-in type."""
     kind = next(each.__name__ for each in type(error).__mro__ if getattr(builtins, each.__name__, None) is each)
-    words = str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
-    return {"type": kind, "name": type(error).__name__, "words": words or type(error).__name__}
+    message = str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
+    return {"type": kind, "name": type(error).__name__, "words": message or type(error).__name__}
 
 
 def unpacked_error(error: dict[str, str]) -> Exception:
-    """The error of that type, if a text is enough to make one, else a ComputerError."""
+    """Recreate an error of that type if a text is enough to make one, else return a ComputerError."""
     kind = getattr(builtins, str(error.get("type")), None)
-    words = str(error.get("words"))
+    message = str(error.get("words"))
     if isinstance(kind, type) and issubclass(kind, Exception) and kind is not Exception:
         try:
-            return kind(words)
+            return kind(message)
         except TypeError:
-            return ComputerError(words)
-    return ComputerError(words)
+            return ComputerError(message)
+    return ComputerError(message)

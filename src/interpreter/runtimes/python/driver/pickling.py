@@ -18,7 +18,7 @@ from .hints import Any
 from .imports import trusted_import
 from .inspection import type_name
 
-STALL_TIMEOUT = 20.0  # seconds for one variable: its library may wait for a thread that does not exist here
+STALL_TIMEOUT = 20.0  # seconds per variable: its library may wait for a thread that does not exist here
 UNLIMITED = float("inf")
 LATE = ", no time left"
 MAX_NAMES = 1000  # in the report to the host
@@ -28,9 +28,9 @@ VERDICT = struct.Struct("=cQ")  # whether a variable can be pickled, and its siz
 def pack(
     namespace: dict[str, Any], hidden: dict[str, Any], path: str, most: float = UNLIMITED, seconds: float = UNLIMITED
 ) -> tuple[list[str], list[str]]:
-    """Write the variables that can be pickled to a file; their names, and descriptions of the others.
+    """Write the variables that can be pickled to a file. Returns their names, and descriptions of the others.
 
-    With limits it is for a later run, which has its own working directory and environment.
+    With limits, it is for a later run, which has another working directory and environment.
     """
     users = {
         name: value
@@ -49,25 +49,25 @@ def pack(
 
 
 def save(namespace: dict[str, Any], hidden: dict[str, Any], path: str, most: int, seconds: float) -> bytes:
-    """The same in a copy of the worker, and what the host reads about it; half of the time is for trying."""
+    """Pack in a copy of the worker, and return the report for the host; half of the time is for trying."""
     saved, lost = pack(namespace, hidden, path, most, seconds / 2)
     is_late = any(each.endswith(LATE + ")") for each in lost)
     return json.dumps({"saved": saved[:MAX_NAMES], "lost": lost[:MAX_NAMES], "late": is_late}).encode("utf-8")
 
 
 def module_folders() -> set[str]:
-    """Where modules came from that `sys.path` does not have: the working directory when they were imported."""
-    known, found = {os.path.abspath(place) for place in sys.path if place}, set()
+    """List folders of imported modules that are not on `sys.path`: earlier working directories."""
+    known, folders = {os.path.abspath(place) for place in sys.path if place}, set()
     for name, module in list(sys.modules.items()):
         file = getattr(module, "__file__", None)
         if isinstance(file, str) and "." not in name and name != __name__.partition(".")[0]:
             folder = os.path.dirname(os.path.abspath(file))
-            found.add(os.path.dirname(folder) if os.path.basename(file).startswith("__init__.") else folder)
-    return found - known
+            folders.add(os.path.dirname(folder) if os.path.basename(file).startswith("__init__.") else folder)
+    return folders - known
 
 
 class Meter:
-    """Counts what is written to it; OverflowError if that is too much."""
+    """Counts what is written to it, and raises OverflowError if that is too much."""
 
     def __init__(self, most: float) -> None:
         self.most, self.size = most, 0
@@ -79,7 +79,7 @@ class Meter:
 
 
 def unpicklable(users: dict[str, Any], most: float, seconds: float) -> dict[str, str]:
-    """The variables that are left out, and why. Another process tries, since an attempt may crash or never return."""
+    """Return the variables to leave out, and why. Another process tries, since an attempt may crash or hang."""
     names = list(users)
     problems: dict[str, str] = {}
     position, end = 0, time.monotonic() + seconds
@@ -93,7 +93,7 @@ def unpicklable(users: dict[str, Any], most: float, seconds: float) -> dict[str,
                     try:
                         ByValue(meter, protocol=4).dump((name, users[name]))
                         most -= meter.size
-                    except BaseException:  # noqa: BLE001 -- whatever a user's __reduce__ raises
+                    except BaseException:  # noqa: BLE001 -- a user's __reduce__ may raise anything
                         verdict = b">" if meter.size > meter.most else b"-"
                     os.write(writer, VERDICT.pack(verdict, meter.size if verdict == b"+" else 0))
             finally:
@@ -103,17 +103,17 @@ def unpicklable(users: dict[str, Any], most: float, seconds: float) -> dict[str,
         poll.register(reader, select.POLLIN)
         left = min(STALL_TIMEOUT, end - time.monotonic())
         while position < len(names) and left > 0 and poll.poll(left * 1000):
-            said = os.read(reader, VERDICT.size)
-            if not said:
+            result = os.read(reader, VERDICT.size)
+            if not result:
                 break  # this variable crashed it
-            verdict, size = VERDICT.unpack(said)
+            verdict, size = VERDICT.unpack(result)
             most -= size
             if verdict != b"+":
                 problems[names[position]] = ", too large" if verdict == b">" else ""
             position += 1
             left = min(STALL_TIMEOUT, end - time.monotonic())
         if position < len(names):
-            problems[names[position]] = ""  # the one that it got stuck with
+            problems[names[position]] = ""  # the variable that it got stuck on
         position += 1
         os.close(reader)
         os.kill(pid, SIGKILL)
@@ -125,7 +125,7 @@ def unpicklable(users: dict[str, Any], most: float, seconds: float) -> dict[str,
 
 
 def unpack(namespace: dict[str, Any], path: str) -> None:
-    """Take the variables from a file, and remove it."""
+    """Load the variables from a file, and delete it."""
     try:
         with open(path, "rb") as file:
             folder, environ, places = pickle.load(file)
@@ -179,7 +179,7 @@ def module_named(name: str) -> Any:
     try:
         return trusted_import(name)
     except ImportError:
-        __import__(name)  # the user's own, in the working directory
+        __import__(name)  # a module of the user's in the working directory
         return sys.modules[name]
 
 

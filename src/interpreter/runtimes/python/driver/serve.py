@@ -1,4 +1,4 @@
-"""The worker of a Python session: it reads the host's frames, runs blocks, and answers between them."""
+"""The worker of a Python runtime: it reads the host's frames, runs blocks, and answers between them."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from .sharing import Share
 from .snapshots import SnapshotTaker
 from .streams import Input, Output, make_input, plain_output
 
-ENGINE = "INTERPRETER_PYTHON_ENGINE"  # "bare": do without IPython even if it is installed
+ENGINE = "INTERPRETER_PYTHON_ENGINE"  # "bare": don't use IPython even if it is installed
 NOT_PRELOADED = "INTERPRETER_NOT_PRELOADED"  # what a warm parent could not import, as in warm.py
 REHEARSED = "import os; x = 1", "x += 1; x"
 REHEARSALS = 8  # Python optimises a function after so many calls
 
 
-prepared: list[Worker] = []  # in a warm parent: the worker that each session begins as a copy of
+prepared: list[Worker] = []  # in a warm parent, the worker that others are copied from
 
 
 def prepare(gather: Callable[[set[int]], None]) -> None:
-    """In a warm parent: make a worker whose copies need little more than a connection, and little memory.
+    """Make a worker in a warm parent whose copies need little more than a connection, and little memory.
 
     It runs blocks, so its copies share what Python and IPython write to memory the first few times. `gather` gets the
     ids of the code that ran.
@@ -52,11 +52,11 @@ def prepare(gather: Callable[[set[int]], None]) -> None:
 
 
 def serve(data_fd: int, origin: Origin) -> int:
-    """Run blocks until the host closes the session, or is gone."""
+    """Run blocks until the host closes the connection, or is gone."""
     gc.disable()  # start-up makes no garbage
     environment = origin[4][2] if len(origin[4]) > 2 else ""
     if os.path.isdir(environment):  # not in a container
-        # be the Python of this environment; the supervisor is not: it loads nothing that code can write
+        # Become the Python of this environment. The supervisor does not, because it loads nothing that code can write.
         sys.prefix = sys.exec_prefix = environment
         sys.executable = os.path.join(environment, "bin", "python")
     missing = os.environ.pop(NOT_PRELOADED, None)
@@ -66,7 +66,7 @@ def serve(data_fd: int, origin: Origin) -> int:
     else:
         worker = Worker(data_fd, origin)
     if environment:
-        use_packages(environment)  # only now: what code installs must not break the driver, or IPython
+        use_packages(environment)  # only now, so that what code installs can't break the driver or IPython
     gc.enable()
     gc.freeze()
     sys.path.insert(0, "")  # not before our own imports
@@ -90,7 +90,7 @@ def serve(data_fd: int, origin: Origin) -> int:
 
 
 class Worker:
-    """A session's process: its streams, its namespace and the engine that runs code in it."""
+    """The worker process: its streams, its namespace and the engine that runs code in it."""
 
     _stdout: TextIOWrapper
 
@@ -108,7 +108,7 @@ class Worker:
         self._lines = ActiveLines(self.report.active_line)
         self._loop = EventLoop(self.interrupts)
         self._snapshots = SnapshotTaker(origin, self.interrupts.raise_deferred)
-        self._view: Any = None  # of the file system, during a dry run
+        self._view: Any = None  # the view of the file system during a dry run
         self._engine = self._make_engine()
         getpass = make_input(self.report.ask, "getpass", "Password: ", password=True)
         watch.on_import("getpass", lambda module: setattr(module, "getpass", getpass))
@@ -130,12 +130,12 @@ class Worker:
         self._main.__dict__.update(before)
 
     def wait_for_copies(self) -> None:
-        """In a warm parent: the forks that come are not the user's."""
+        """Prepare a warm parent's worker for forks that are not the user's."""
         self._engine.warm()
         self._snapshots.forking = True
 
     def begin_copy(self, data_fd: int, origin: Origin) -> None:
-        """In a worker that a warm parent's supervisor has forked: it has its environment and folder now."""
+        """Become the worker of a new runtime: this copy has its environment and folder already."""
         self._snapshots.forking, self._snapshots.origin = False, origin
         time.tzset()
         self.interrupts.install()
@@ -182,8 +182,8 @@ class Worker:
             os._exit(exit_code)
         done["threads"] = self.report.mark_threads()
         self._choose_stdout(done["threads"])
-        found = {"cwd": working_directory(), "errors": refusals(error), "missing": missing_module(error)}
-        self.report.end({**done, **{name: value for name, value in found.items() if value}})
+        details = {"cwd": working_directory(), "errors": refusals(error), "missing": missing_module(error)}
+        self.report.end({**done, **{name: value for name, value in details.items() if value}})
 
     def _prepare(self, frame: Frame) -> None:
         """Set up streams, environment, folder and skills for a block."""
@@ -219,39 +219,39 @@ class Worker:
         """Answer a question about variables; an interrupt ends one that takes too long."""
         from . import inspection
 
-        found: Frame = {}
+        reply: Frame = {}
         self.interrupts.begin()
         try:
             try:
                 with self.interrupts.user_code:
-                    found = inspection.answer(frame, self._main.__dict__, self._engine.hidden, self._figures.png)
+                    reply = inspection.answer(frame, self._main.__dict__, self._engine.hidden, self._figures.png)
             finally:
                 self.interrupts.end()
         except KeyboardInterrupt:
-            found = {"failed": "this took too long, and was stopped"}
-        except BaseException as failure:  # noqa: BLE001 -- whatever a user's __repr__ raises
-            found = {"failed": "%s: %s" % (type(failure).__name__, failure)}
+            reply = {"failed": "this took too long, and was stopped"}
+        except BaseException as failure:  # noqa: BLE001 -- a user's __repr__ may raise anything
+            reply = {"failed": "%s: %s" % (type(failure).__name__, failure)}
         self._flush_everything()  # its output belongs to no block
-        self._reply(frame, **found)
+        self._reply(frame, **reply)
 
-    def _reply(self, frame: Frame, **found: Any) -> None:
-        self.channel.send({"event": "answer", "query": frame.get("query"), **found})
+    def _reply(self, frame: Frame, **fields: Any) -> None:
+        self.channel.send({"event": "answer", "query": frame.get("query"), **fields})
 
     def snapshot(self, frame: Frame) -> None:
-        """Take a snapshot between blocks, if a socket for it came along; a query is answered after it."""
+        """Take a snapshot between blocks, if a socket for it came along. A query is answered after it."""
         if self._take_snapshot([]):
             return
         if "query" in frame:
             self._reply(frame)
-        elif not prepared and not self.channel.has_input():  # copies of a warm parent rather save memory
+        elif not prepared and not self.channel.has_input():  # copies of a warm parent save memory instead
             self._engine.warm()
 
     def _take_snapshot(self, pipes: list[int]) -> bool:
-        """Take a snapshot; True in the snapshot, when it resumes."""
+        """Take a snapshot. Returns True in the snapshot, when it resumes."""
         line = self.channel.take_descriptors(1)
         if not line:
             return False
-        with self.interrupts:  # one that comes now is meant for the block
+        with self.interrupts:  # an interrupt that comes now is meant for the block
             woken = self._snapshots.take(line[0], {0, 1, 2, self.channel.fd, *pipes, *self._loop.descriptors()})
         if woken is None:
             return False
@@ -273,7 +273,7 @@ class Worker:
         return True
 
     def leave_view(self, frame: Frame) -> None:
-        """After a dry run that the user keeps: return to the real file system."""
+        """Return to the real file system after a dry run that the user keeps."""
         lost: list[str] = []
         if self._view is not None:
             self._flush_everything()
@@ -281,7 +281,7 @@ class Worker:
             try:
                 lost = view.leave()
             except OSError:
-                os._exit(1)  # its files would be in no real place; the host continues with the other worker
+                os._exit(1)  # its files would not be real; the host continues with the other worker
         self._reply(frame, lost=lost)
 
     def carry(self, frame: Frame) -> None:
@@ -295,12 +295,12 @@ class Worker:
                 _, lost = pickling.pack(namespace, self._engine.hidden, path)
             else:
                 pickling.unpack(namespace, path)
-        except Exception as error:  # noqa: BLE001 -- whatever a user's __reduce__ or __setstate__ raises
+        except Exception as error:  # noqa: BLE001 -- a user's __reduce__ or __setstate__ may raise anything
             lost = ["all variables (%s: %s)" % (type(error).__name__, error)]
         self._reply(frame, lost=lost)
 
     def save(self, frame: Frame) -> None:
-        """Have a copy of this process write the variables to a file: no block waits for that."""
+        """Write the variables to a file in a forked copy, so that no block waits for it."""
         from . import pickling
 
         line = self.channel.take_descriptors(1)
@@ -344,7 +344,7 @@ class Worker:
         builtins.input = make_input(self.report.ask)
 
     def _choose_stdout(self, threads: bool) -> None:
-        """While threads of an earlier block may print, each line must say which block it belongs to."""
+        """Choose line-wise output if threads of an earlier block may print, since each line must name its block."""
         if sys.stdout is self._stdout or sys.stdout is self._threaded:
             sys.stdout = self._threaded if threads else self._stdout
 
@@ -354,7 +354,7 @@ class Worker:
         self._stderr.flush_everything()
         if "ctypes" in sys.modules:
             try:
-                sys.modules["ctypes"].CDLL(None).fflush(None)  # what C code has printed belongs to this block
+                sys.modules["ctypes"].CDLL(None).fflush(None)  # output of C code so far belongs to this block
             except (OSError, AttributeError):
                 pass  # there is no C library
 
@@ -366,7 +366,7 @@ class Worker:
                 flush(stream)
 
     def _leave(self) -> None:
-        """In a process that the user's code forked: it writes to its descriptors, without a connection to the host."""
+        """Write to the descriptors without a connection to the host, in a process that the user's code forked."""
         if not self._snapshots.forking:
             self.report.forked = True
             self.channel.leave()

@@ -16,7 +16,7 @@ WHAT_CAN = (
     "Tables (pandas, polars, pyarrow), texts, numbers, booleans, None, dates, and lists and dicts of these can be "
     "shared."
 )
-KINDS = {"b": "boolean", "i": "integer", "u": "integer", "f": "number", "M": "datetime"}  # of NumPy
+KINDS = {"b": "boolean", "i": "integer", "u": "integer", "f": "number", "M": "datetime"}  # NumPy's kind codes
 FRAMES = {("pandas", "DataFrame"), ("pandas.core.frame", "DataFrame")}
 OTHERS = {("polars.dataframe.frame", "DataFrame"), ("pyarrow.lib", "Table")}
 
@@ -80,7 +80,7 @@ def packed(name: str, value: Any) -> str:
 
 
 def plain(value: Any) -> Any:
-    """What JSON does not know, in a form that it knows."""
+    """Convert a value that JSON does not support to one that it does."""
     if isinstance(value, (datetime.date, datetime.time)):
         return value.isoformat()
     if type(value).__module__ == "numpy" and hasattr(value, "tolist"):
@@ -97,7 +97,7 @@ def pandas_column(label: str, series: Any) -> dict[str, Any]:
 
 
 def column_of(label: str, values: list[Any]) -> dict[str, Any]:
-    """A column whose type its values decide."""
+    """Make a column, and infer its type from its values."""
     values = [value.tolist() if hasattr(value, "tolist") else value for value in values]
     there = [value for value in values if value is not None]
     kinds = {type(value) for value in there}
@@ -119,7 +119,7 @@ def column_of(label: str, values: list[Any]) -> dict[str, Any]:
 
 
 def frame_of(columns: list[dict[str, Any]]) -> Any:
-    """A pandas DataFrame; where there is no pandas, a list of rows."""
+    """Make a pandas DataFrame; a list of rows if pandas is not installed."""
     try:
         pandas = sys.modules.get("pandas") or trusted_import("pandas")
     except ImportError:

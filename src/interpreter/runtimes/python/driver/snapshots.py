@@ -1,8 +1,8 @@
-"""Snapshots of the session: forked copies of this process that wait, and resume in its place when they are woken.
+"""Snapshots of the worker: forked copies of this process that wait, and resume in its place when they are woken.
 
-The parent runs the block, and so keeps its threads and its connections; the child is the snapshot. It waits on a
-socket whose other end is the supervisor's, and ends when that closes. A snapshot can also become a second session:
-it forks that session's worker and becomes its supervisor.
+The parent runs the block, and so keeps its threads and its connections; the child is the snapshot. It waits on a socket
+whose other end is the supervisor's, and ends when that closes. A snapshot can also start another runtime: it forks
+that runtime's worker and becomes its supervisor.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from .hints import Any, Callable, Collection, Origin, Woken
 from .imports import trusted_import
 from .interrupts import stands_in
 
-ALL_SIGNALS = _signal.valid_signals()  # without the enumeration that `signal` makes of them
+ALL_SIGNALS = _signal.valid_signals()  # without the enumeration that `signal` builds
 FORK_TIMEOUT = 3000  # milliseconds
-FORK_WARNS = sys.version_info >= (3, 12)  # if there are threads
+FORK_WARNS = sys.version_info >= (3, 12)  # Python warns if there are threads
 PR_SET_CHILD_SUBREAPER = 36
 ANY_CHILD = (-1, 0)
-GNU, OTHERS = "libgomp", ("libomp", "libiomp5")  # the others end all pools, those of other threads too
+GNU, OTHERS = "libgomp", ("libomp", "libiomp5")  # the latter end all pools, including those of other threads
 PAUSE_HARD = 2
 LIBRARY_THREADS = ("tqdm_monitor",)  # which start again when they are needed
 MAX_ATTEMPTS = 20  # to see a thread end
@@ -44,7 +44,7 @@ class SnapshotTaker:
     """Takes snapshots; each `take` returns None here, and may return again, much later, in the snapshot."""
 
     def __init__(self, origin: Origin, raise_deferred: Callable[[], None]) -> None:
-        self.forking = False  # the fork that happens now is ours
+        self.forking = False  # the current fork is ours, not the user's
         self.origin = origin
         self._openmp = OpenMP()
         self._children = Children(raise_deferred)
@@ -72,11 +72,11 @@ class SnapshotTaker:
             pid = self._fork()
             if pid == 0:
                 woken = self._wait(line, writer, lost, pythons if foreign else -1, {*ours, reader})
-                writer = -1  # the number may be reused by now
+                writer = -1  # its number may be reused by now
                 if len(woken[0]) > 4:  # a dry run
                     self._leave_parent(line)
                 if numbers is not None:
-                    sys.modules["random"].setstate(numbers)  # a fork changes it
+                    sys.modules["random"].setstate(numbers)  # the fork reseeded it
                 self._children.hidden.clear()
                 return woken
             self._children.hidden.add(pid)
@@ -87,9 +87,9 @@ class SnapshotTaker:
                 poll = select.poll()
                 poll.register(reader, select.POLLIN)
                 if not poll.poll(FORK_TIMEOUT):
-                    os.kill(pid, signal.SIGKILL)  # it is stuck in what some library does after a fork
+                    os.kill(pid, signal.SIGKILL)  # stuck in a library's fork handler
         except OSError:
-            pass  # no process or no memory available: the host learns that this state cannot be restored
+            pass  # no process or no memory: the host learns that this state cannot be restored
         finally:
             for fd in (reader, writer, line):
                 close(fd)
@@ -97,7 +97,7 @@ class SnapshotTaker:
         return None
 
     def run_apart(self, line: int, seconds: float, work: Callable[[], bytes]) -> None:
-        """Run something in a forked copy that ends after so many seconds at the latest; its result goes to the line."""
+        """Run something in a forked copy that ends after so many seconds at most, and send the result to the line."""
         self._children.reap()
         self._openmp.pause()
         mask = _signal.pthread_sigmask(_signal.SIG_BLOCK, ALL_SIGNALS)
@@ -117,13 +117,13 @@ class SnapshotTaker:
                     os._exit(0)
             self._children.hidden.add(pid)
         except OSError:
-            pass  # no process or no memory available: the host reads that nothing came
+            pass  # no process or no memory: the host receives nothing
         finally:
             close(line)
             _signal.pthread_sigmask(_signal.SIG_SETMASK, mask)
 
     def _wait(self, line: int, clean: int, lost: list[str], pythons: int, ours: Collection[int]) -> Woken:
-        """In the snapshot: release the descriptors, close `clean` as a signal, and wait to be woken or ended."""
+        """Release the descriptors in the snapshot, close `clean` as a signal, and wait to be woken or ended."""
         try:
             handler = signal.signal(signal.SIGINT, signal.SIG_IGN)
             os.setpgid(0, 0)
@@ -162,7 +162,7 @@ class SnapshotTaker:
         os.setpgid(0, 0)
 
     def _split(self, line: int, fds: list[int]) -> list[int]:
-        """Fork the worker of a second session and become its supervisor; returns its descriptors in the worker only."""
+        """Fork the worker of another runtime and become its supervisor. Returns its descriptors, in the worker only."""
         control, *rest = fds
         reader, writer = os.pipe()
         worker = self._fork()
@@ -170,7 +170,7 @@ class SnapshotTaker:
             os.close(writer)
             os.close(control)
             os.setpgid(0, 0)
-            os.read(reader, 1)  # until it has a supervisor, which must not miss processes that it starts
+            os.read(reader, 1)  # wait for a supervisor, which must not miss processes that this one starts
             os.close(reader)
             return rest
         for fd in (*rest, reader):
@@ -178,11 +178,11 @@ class SnapshotTaker:
         try:
             self._become_supervisor(control, line, worker)
         finally:
-            os.kill(worker, signal.SIGKILL)  # the program does not exist any more, or there is no memory for it
+            os.kill(worker, signal.SIGKILL)  # the program no longer exists, or there is no memory for it
         return []
 
     def _become_supervisor(self, control: int, line: int, worker: int) -> None:
-        """Run the supervisor's program, without anything of the user's; `line` shows that it is alive."""
+        """Run the supervisor's program, with nothing of the user's in it; `line` shows that it is alive."""
         python, file, environ, folder, kind = self.origin
         if sys.platform == "linux":  # as the supervisor does, which keeps this setting
             trusted_import("ctypes").CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
@@ -191,7 +191,7 @@ class SnapshotTaker:
                 try:
                     os.set_inheritable(fd, fd in (control, line))
                 except OSError:
-                    pass  # that of the listing
+                    pass  # the directory listing's own descriptor
         for number in ALL_SIGNALS:
             if _signal.getsignal(number) == _signal.SIG_IGN:
                 _signal.signal(number, _signal.SIG_DFL)
@@ -231,7 +231,7 @@ def close(fd: int) -> None:
 
 
 class Children:
-    """Hides the snapshots from the functions of `os` that wait for any child, and takes their places."""
+    """Hides the snapshots from the functions of `os` that wait for any child, and replaces these functions."""
 
     def __init__(self, raise_deferred: Callable[[], None]) -> None:
         self.hidden: set[int] = set()
@@ -280,7 +280,7 @@ class Children:
 
     @stands_in
     def _let_interrupt_in(self, waited: Any, options: int) -> Any:
-        """Ctrl-C may end a child before it reaches us: then it gets a moment, so that the code doesn't go on."""
+        """Give an interrupt that ended a child a moment to reach us, so that the code does not continue."""
         if waited[1] == signal.SIGINT and not options & os.WNOHANG:
             time.sleep(INTERRUPT_MOMENT)
         self._raise_deferred()
@@ -288,7 +288,7 @@ class Children:
 
     @stands_in
     def _first(self, options: int, take: Callable[[int, int], Any], nothing: Any) -> Any:
-        """Wait for the first child that is not hidden, and take it."""
+        """Wait for the first child that is not hidden, and reap it."""
         watched = os.WEXITED | os.WNOWAIT | options & (os.WNOHANG | os.WCONTINUED)
         watched |= os.WSTOPPED if options & os.WUNTRACED else 0
         while True:
@@ -296,20 +296,20 @@ class Children:
             others = own_children()
             if others is not None and not others - self.hidden:
                 raise ChildProcessError(errno.ECHILD, os.strerror(errno.ECHILD))
-            self._raise_deferred()  # it may have come while we looked at the children
-            found = waitid(os.P_ALL, 0, watched)
-            if found is None:
+            self._raise_deferred()  # an interrupt may have come in between
+            child = waitid(os.P_ALL, 0, watched)
+            if child is None:
                 return nothing
-            if found.si_pid not in self.hidden:
-                taken = take(found.si_pid, options | os.WNOHANG)
+            if child.si_pid not in self.hidden:
+                taken = take(child.si_pid, options | os.WNOHANG)
                 if taken and (not isinstance(taken, tuple) or taken[0]):  # else another thread was faster
                     return taken
 
 
 @stands_in
 def own_children() -> set[int] | None:
-    """The processes that this one could wait for; None if that is unknown."""
-    found: set[int] = set()
+    """Return the processes that this one could wait for; None if that is unknown."""
+    children: set[int] = set()
     try:
         names = os.listdir("/proc")
     except OSError:
@@ -322,8 +322,8 @@ def own_children() -> set[int] | None:
             except OSError:
                 continue  # it has just ended
             if parent == os.getpid():
-                found.add(int(name))
-    return found
+                children.add(int(name))
+    return children
 
 
 class OpenMP:
@@ -348,7 +348,7 @@ class OpenMP:
             for path in paths:
                 name = os.path.basename(path)
                 if name.startswith((GNU, *OTHERS)) and name not in self._libraries:
-                    # GNU's has it from version 9 on
+                    # The GNU library has it from version 9 on.
                     pause = getattr(trusted_import("ctypes").CDLL(path), "omp_pause_resource_all", None)
                     if pause is not None:
                         self._libraries[name] = pause
@@ -358,7 +358,7 @@ class OpenMP:
 
 
 def native_threads(pid: int, pythons: int) -> int:
-    """How many threads of a process are neither the main one, nor Python's, nor restarted after a fork."""
+    """Count the threads of a process that are neither the main one, nor Python's, nor restarted after a fork."""
     folder = "/proc/%d/task/" % pid
     try:
         tasks = os.listdir(folder)
@@ -370,7 +370,7 @@ def native_threads(pid: int, pythons: int) -> int:
     for task in tasks:
         try:
             with open(folder + task + "/comm", "rb") as file:
-                count -= file.read().rstrip() == b"jemalloc_bg_thd"  # its library starts it again
+                count -= file.read().rstrip() == b"jemalloc_bg_thd"  # its library restarts it
         except OSError:
             continue  # it has just ended; the caller counts again
     return count

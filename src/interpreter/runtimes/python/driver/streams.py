@@ -1,4 +1,4 @@
-"""The objects that are sys.stdout, sys.stderr and sys.stdin for the user's code."""
+"""The objects behind sys.stdout, sys.stderr and sys.stdin for the user's code."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MAX_HELD_LENGTH = 8192  # characters of a line that is not finished
 
 
 def plain_output(name: str, fd: int) -> io.TextIOWrapper:
-    """A stream that writes to a descriptor line by line, as Python does to a terminal."""
+    """Make a stream that writes to a descriptor line by line, as Python does to a terminal."""
     raw = io.FileIO(fd, "w", closefd=False)
     raw.name = "<%s>" % name
     return io.TextIOWrapper(io.BufferedWriter(raw), encoding="utf-8", errors="backslashreplace", line_buffering=True)
@@ -50,7 +50,7 @@ class Output(io.TextIOBase):
             self._send(rest)
 
     def flush_everything(self) -> None:
-        """At the end of a block: send the unfinished lines of all threads, and an incomplete character."""
+        """Send the unfinished lines of all threads, and an incomplete character, at the end of a block."""
         self.buffer.write(b"", final=True)
         for thread in list(self._unfinished):
             rest = self._unfinished.pop(thread, None)
@@ -64,7 +64,7 @@ class Output(io.TextIOBase):
         return True
 
     def reconfigure(self, **_: object) -> None:
-        """Accepted, because scripts request UTF-8 and line buffering, which is how it works anyway."""
+        """Do nothing: scripts request UTF-8 and line buffering, which is how it works anyway."""
 
     def close(self) -> None:
         self.flush()  # the stream is still needed in later blocks
@@ -96,7 +96,7 @@ class BinaryOutput(io.BufferedIOBase):
 
 
 class Answers(io.RawIOBase):
-    """The user's answers as bytes: each read that finds nothing asks for a line."""
+    """The user's answers as bytes: a read without input asks for a line."""
 
     name = "<stdin>"
 
@@ -122,7 +122,7 @@ class Answers(io.RawIOBase):
 
 class BinaryInput(io.BufferedReader):
     def close(self) -> None:
-        """Does nothing: `exit()` closes sys.stdin, which later blocks still need."""
+        """Do nothing: `exit()` closes sys.stdin, which later blocks still need."""
 
 
 class Input(io.TextIOWrapper):
@@ -134,11 +134,11 @@ class Input(io.TextIOWrapper):
         super().__init__(BinaryInput(Answers(ask)), encoding="utf-8", errors="surrogatepass", newline="\n")
 
     def close(self) -> None:
-        """Does nothing, like the bytes side."""
+        """Do nothing, like the bytes side."""
 
 
 def make_input(ask: AskUser, name: str = "input", default: str = "", password: bool = False) -> Callable[..., str]:
-    """A replacement for the built-in input(), or for getpass.getpass()."""
+    """Make a replacement for the built-in input(), or for getpass.getpass()."""
 
     def read(prompt: object = default, *_: object, **__: object) -> str:
         """Read a line from the user; EOFError if no answer is possible."""

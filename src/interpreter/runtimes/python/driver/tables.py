@@ -1,4 +1,4 @@
-"""Views of tables in the session: sorted, filtered, searched, summed up, written out. No value is ever changed.
+"""Views of tables in the runtime: sorted, filtered, searched, summarised, exported. No value is ever changed.
 
 A filter is evaluated here, node by node: it knows columns, constants and comparisons, and calls nothing.
 """
@@ -39,7 +39,7 @@ class ViewError(ValueError):
 
 
 class Values(list):  # type: ignore[type-arg]
-    """A column as a list, with the operators that a column of pandas has; what cannot be compared is not equal."""
+    """A column as a list, with the operators of a pandas column; values that cannot be compared are not equal."""
 
     def _each(self, function: Callable[..., Any], other: Any = None) -> Values:
         def one(value: Any, another: Any) -> Any:
@@ -71,9 +71,9 @@ for _name in ("eq", "ne", "lt", "le", "gt", "ge", "and_", "or_", "add", "sub", "
 
 
 class Grid:
-    """A table of any kind: its columns by number, its cells by the numbers of their rows.
+    """A table of any kind: its columns by number, its cells by row number.
 
-    `source` returns the value of a cell; in a subclass it is the table of a library.
+    `source` returns the value of a cell; in a subclass it is a library's table.
     """
 
     def __init__(self, height: int, names: Sequence[Any], source: Any) -> None:
@@ -86,11 +86,11 @@ class Grid:
         return list(rows)
 
     def column(self, at: int) -> Any:
-        """A column with operators."""
+        """Return a column that supports operators."""
         return Values(self.cells(range(self.height), at))
 
     def marked(self, tests: list[bool]) -> Any:
-        """These answers as a column of this kind."""
+        """Return these test results as a column of this kind."""
         return Values(tests)
 
     def missing(self, column: Any) -> Any:
@@ -100,7 +100,7 @@ class Grid:
         return [row for row, holds in enumerate(mask) if holds]
 
     def sorted(self, rows: Sequence[int], at: int, descending: bool) -> Sequence[int]:
-        """The rows by this column; missing values come last."""
+        """Sort the rows by a column; missing values come last."""
         pairs = list(zip(rows, self.cells(rows, at)))
         filled = [pair for pair in pairs if not is_missing(pair[1])]
         try:
@@ -110,7 +110,7 @@ class Grid:
         return [row for row, _ in filled] + [row for row, value in pairs if is_missing(value)]
 
     def frame(self, rows: Sequence[int], columns: Sequence[int]) -> Any:
-        """This part as a table of pandas."""
+        """Return this part as a pandas table."""
         try:
             pandas = trusted_import("pandas")
         except ImportError:
@@ -153,11 +153,11 @@ class PandasGrid(Grid):
         return mask.index[mask.fillna(False).astype(bool)]  # type: ignore[no-any-return]
 
     def sorted(self, rows: Sequence[int], at: int, descending: bool) -> Sequence[int]:
-        column, how = self.column(at).iloc[rows], {"ascending": not descending, "kind": "stable"}
+        column, options = self.column(at).iloc[rows], {"ascending": not descending, "kind": "stable"}
         try:
-            return column.sort_values(**how).index  # type: ignore[no-any-return]
+            return column.sort_values(**options).index  # type: ignore[no-any-return]
         except TypeError:
-            return column.sort_values(**how, key=lambda values: values.astype(str)).index  # type: ignore[no-any-return]
+            return column.sort_values(**options, key=lambda values: values.astype(str)).index  # type: ignore[no-any-return]
 
     def frame(self, rows: Sequence[int], columns: Sequence[int]) -> Any:
         part = self._source.iloc[rows, list(columns)]
@@ -192,7 +192,7 @@ class PolarsGrid(Grid):
 
 
 def grid_of(value: Any, anything: bool = False) -> Grid | None:
-    """The value as a table; None for other values. A library is recognised by name, and never imported to find out.
+    """Treat the value as a table; None for other values. A library is recognised by name, without importing it.
 
     With `anything`, a list or a dictionary of single values is a table, too.
     """
@@ -235,7 +235,7 @@ remembered: Any = (None, ())  # the last view and its rows, for the next page
 
 
 def answer(value: Any, frame: Frame) -> Frame | None:
-    """A window of a view, the statistics of a column, or the whole view as a file; None if the value is no table."""
+    """Return a window of a view, the statistics of a column, or the whole view as a file; None if it is no table."""
     view = frame.get("view") or {}
     grid = grid_of(value, anything=bool(view))
     if grid is None:
@@ -273,7 +273,7 @@ def table_page(labels: list[Any], names: Sequence[Any], cells: list[list[Any]]) 
 
 
 def rows_of(grid: Grid, view: Frame, key: Any, again: Any) -> Any:
-    """The numbers of the rows that a view has, in its order."""
+    """Return the row numbers of a view, in its order."""
     global remembered
     if again and remembered[0] == key:
         return remembered[1]
@@ -282,10 +282,10 @@ def rows_of(grid: Grid, view: Frame, key: Any, again: Any) -> Any:
         rows = filtered(grid, str(view["filter"]))
     if view.get("find"):
         sought = str(view["find"]).casefold()
-        found: set[int] = set()
+        matching: set[int] = set()
         for at in range(len(grid.names)):
-            found.update(row for row, each in zip(rows, grid.cells(rows, at)) if sought in str(each).casefold())
-        rows = [row for row in rows if row in found]
+            matching.update(row for row, each in zip(rows, grid.cells(rows, at)) if sought in str(each).casefold())
+        rows = [row for row in rows if row in matching]
     if view.get("sort"):
         rows = grid.sorted(rows, column_number(grid, view["sort"]), bool(view.get("descending")))
     remembered = (key, rows)
@@ -306,7 +306,7 @@ def column_number(grid: Grid, name: Any) -> int:
 
 
 def filtered(grid: Grid, text: str) -> Sequence[int]:
-    """The rows that a filter takes."""
+    """Return the rows that match a filter."""
     names: dict[str, str] = {}
 
     def placeholder(match: Any) -> str:
@@ -324,7 +324,7 @@ def filtered(grid: Grid, text: str) -> Sequence[int]:
         return grid.where(mask)
     except ViewError:
         raise
-    except Exception as error:  # noqa: BLE001 -- whatever a library says about types that do not fit
+    except Exception as error:  # noqa: BLE001 -- libraries may raise anything for types that do not fit
         raise ViewError("This filter does not fit the columns: %s" % str(error).partition("\n")[0]) from None
 
 
@@ -346,22 +346,22 @@ def evaluate(node: Any, grid: Grid, names: dict[str, str]) -> Any:
     raise ViewError("A filter only compares columns. It looks like: %s." % FILTERS)
 
 
-def compare(grid: Grid, left: Any, how: Any, right: Any) -> Any:
-    is_negative = isinstance(how, (ast.NotIn, ast.NotEq, ast.IsNot))
+def compare(grid: Grid, left: Any, comparison: Any, right: Any) -> Any:
+    is_negative = isinstance(comparison, (ast.NotIn, ast.NotEq, ast.IsNot))
     if right is None:
-        found = grid.missing(left)
-    elif isinstance(how, (ast.In, ast.NotIn)):
+        mask = grid.missing(left)
+    elif isinstance(comparison, (ast.In, ast.NotIn)):
         if isinstance(left, str) and type(right) not in (list, str):
-            found = grid.marked([not is_missing(value) and left in str(value) for value in right])
+            mask = grid.marked([not is_missing(value) and left in str(value) for value in right])
         else:
-            found = reduce(operator.or_, [left == fitting(left, each) for each in right])
+            mask = reduce(operator.or_, [left == fitting(left, each) for each in right])
     else:
-        return OPERATORS[type(how)](fitting(right, left), fitting(left, right))
-    return ~found if is_negative else found
+        return OPERATORS[type(comparison)](fitting(right, left), fitting(left, right))
+    return ~mask if is_negative else mask
 
 
 def fitting(column: Any, value: Any) -> Any:
-    """A text that is compared with Python's dates, as a date; pandas compares its own with texts."""
+    """Convert a text to a date to compare it with Python's dates; pandas compares its own dates with texts."""
     if isinstance(value, str) and not isinstance(column, (str, int, float)):
         first: Any = next((each for each in column if not is_missing(each)), None)
         if type(first).__module__ == "datetime":
@@ -373,7 +373,7 @@ def fitting(column: Any, value: Any) -> Any:
 
 
 def statistics(grid: Grid, rows: Sequence[int], columns: Sequence[int]) -> Frame:
-    """What a column holds, as a table with a row for each figure."""
+    """Summarise columns in a table with one row per figure."""
     labels = ["type", "count", "missing", "unique", "min", "median", "mean", "max"]
     labels += ["top %d" % (place + 1) for place in range(TOP)]
     cells = []
@@ -404,9 +404,9 @@ def statistics(grid: Grid, rows: Sequence[int], columns: Sequence[int]) -> Frame
 
 
 def histograms(grid: Grid, rows: Sequence[int], columns: Sequence[int]) -> Frame:
-    """The shape of each column, from a sample of its rows: numbers in equal ranges, or the most frequent texts."""
+    """Summarise each column from a sample of its rows: numbers in equal ranges, or the most frequent texts."""
     sample = rows
-    if len(rows) > SAMPLE:  # by chance, as every tenth row may be of one kind
+    if len(rows) > SAMPLE:  # random, because every tenth row may be special
         places = trusted_import("random").Random(0).sample(range(len(rows)), SAMPLE)
         sample = [rows[place] for place in sorted(places)]
     cells = []
@@ -422,13 +422,13 @@ def histograms(grid: Grid, rows: Sequence[int], columns: Sequence[int]) -> Frame
         else:
             counts = trusted_import("collections").Counter(column_cells(values))
             top = ["%s %d%%" % (text[:30], 100 * count / len(values)) for text, count in counts.most_common(2)]
-            words = ", ".join(top) if len(counts) * 2 <= len(values) else "mostly different"
-            cells.append(["", "", "", words])
+            frequent = ", ".join(top) if len(counts) * 2 <= len(values) else "mostly different"
+            cells.append(["", "", "", frequent])
     return table_page(["low", "high", "bins", "words"], [grid.names[at] for at in columns], cells)
 
 
 def exported(grid: Grid, rows: Sequence[int], columns: Sequence[int], form: str) -> str:
-    """The whole view as the content of a file, in base64."""
+    """Write the whole view as the content of a file, in base64."""
     buffer = io.BytesIO()
     try:
         if form in ("csv", "tsv"):
@@ -449,7 +449,7 @@ def exported(grid: Grid, rows: Sequence[int], columns: Sequence[int], form: str)
 
 
 def is_missing(value: Any) -> bool:
-    if isinstance(value, (float, str, int)):  # most are
+    if isinstance(value, (float, str, int)):  # the usual case
         return bool(value != value)
     return value is None or type(value).__name__ in MISSING
 
@@ -460,7 +460,7 @@ def is_number(value: Any) -> bool:
 
 
 def column_cells(values: list[Any]) -> list[str]:
-    """A column as text: floats with the same number of decimals, dates without a time if it is always midnight."""
+    """Format a column as text: floats with equal decimals, dates without a time if it is always midnight."""
     floats = [abs(value) for value in values if isinstance(value, float) and value == value]
     if floats and max(floats) < 1e15 and min([value for value in floats if value] or [1.0]) >= 1e-4:
         most = max(2, 6 - len(str(int(max(floats)))))

@@ -1,6 +1,6 @@
 """A view of the file system in which a dry run can write without changing anything: overlays, all else read-only.
 
-The host sends what to mount over its own connection, and receives the descriptor that asks it about system calls.
+The host sends what to mount over a separate connection, and receives the descriptor that reports system calls.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ DELETED = " (deleted)"
 READ, WRITE, EXECUTE = 1, 2, 4
 PRIVATE, FIXED, ANONYMOUS = 0x02, 0x10, 0x20
 CHUNK = 1024 * 1024
-MAX_NAMES, MAX_LAYERS = 1000, 250  # in a folder that is covered in parts, and in all
-OURS = "interpreter-view-"  # how the names of the folders with layers begin
+MAX_NAMES, MAX_LAYERS = 1000, 250  # per folder that is covered in parts, and in total
+OURS = "interpreter-view-"  # prefix of the folders with layers
 MAX_SHARED_BYTES = 1024 * 1024 * 1024
 
 libc = ctypes.CDLL(None, use_errno=True)
@@ -45,17 +45,17 @@ class View:
         self._plan = plan
         self._mounted: list[str] = []
         self._closed: list[str] = []
-        self.layers: dict[str, str] = {}  # by folder: where its writes go
+        self.layers: dict[str, str] = {}  # by folder, where its writes go
         self.lost: list[str] = []
-        self._read_only: list[str] = []  # mounts and others in the folders with layers
-        self._inside: list[str] = []  # mounts in the folders to cover
+        self._read_only: list[str] = []  # mounts and other paths inside folders with layers
+        self._inside: list[str] = []  # mounts inside the folders to cover
         self._is_user_namespace = False
         self._outside: dict[str, int] = {}  # folders and files as they were before they are covered
         self._resolve: Any = _socket.getaddrinfo
-        self._hosts: list[str] = []  # that a block tried to resolve
+        self._hosts: list[str] = []  # hosts that a block tried to resolve
 
     def enter(self, ours: Collection[int]) -> int | None:
-        """Enter the view; the descriptor that asks the host, unless there is one already."""
+        """Enter the view. Returns the descriptor that reports system calls to the host, unless there is one already."""
         roots, shared = self._plan["roots"], self._plan["shared"]
         folder, opened = working_directory() or "/", open_paths(ours)
         before = capabilities()[0]
@@ -69,7 +69,7 @@ class View:
             try:
                 outside[path] = os.open(path, os.O_PATH)
             except OSError:
-                continue  # it is below another mount, or not for us
+                continue  # below another mount, or not accessible
         try:
             for root in roots:
                 if root["path"] in outside:
@@ -87,7 +87,7 @@ class View:
         os.chdir(folder)
         listener = install_filter(bytes.fromhex(self._plan["filter"]), self._plan["machine"])
         _socket.getaddrinfo = self._note_host
-        # In our own user namespace we have all capabilities: they are kept for later, and not in effect.
+        # In our own user namespace we have all capabilities: they stay permitted for later, but not in effect.
         set_capabilities(0 if self._is_user_namespace else before, capabilities()[1])
         return listener
 
@@ -112,7 +112,7 @@ class View:
             raise failure or OSError(errno.ENOSPC, "there is no place to write to", path)
 
     def _add_layer(self, path: str, folder: int, base: str, name: str, copy: int | None = None) -> None:
-        """Mount an overlay; its lower layer is the folder, or a copy of it."""
+        """Mount an overlay whose lower layer is the folder, or a copy of it."""
         fds: list[int] = []
         try:
             fds = make_layer(self._outside[base], name, os.fstat(folder))
@@ -128,7 +128,7 @@ class View:
     def _cover_in_parts(self, path: str, folder: int, base: str, name: str) -> None:
         """Cover a folder with mounts in it, which the kernel lets only root cover as a whole.
 
-        A layer goes over a copy of its files, in which each of its folders gets a layer of its own.
+        A layer goes over a copy of its files, in which each of its folders gets a separate layer.
         """
         below = by_number(folder)
         parts: list[str] = []
@@ -170,17 +170,20 @@ class View:
             os.close(fd)
 
     def _close(self, path: str, source: str) -> None:
-        """Show what is there outside; everything that has no layer becomes read-only."""
+        """Show a path's outside content; everything without a layer becomes read-only."""
         mount(source, path, None, BIND | RECURSIVE)
         self._read_only.append(path)
 
     def _has_layer(self, path: str) -> bool:
-        """Whether writes to a file go to a layer, and not to a mount inside the folder that has one."""
+        """Check whether writes to a file go to a layer, and not to a mount inside the folder that has one."""
         mounted = [each for each in (*self.layers, *self._read_only) if is_below(path, each)]
         return bool(mounted) and max(mounted, key=len) in self.layers
 
     def leave(self) -> list[str]:
-        """Return to the real file system, where the host has applied the changes; descriptions of what is lost."""
+        """Return to the real file system, where the host has applied the changes.
+
+        Returns descriptions of what is lost.
+        """
         folder = working_directory() or "/"
         opened = {fd: path for fd, path in open_paths(()).items() if path is not None and self._has_layer(path)}
         lost = ["the memory-mapped file %s" % path for _, _, _, path in shared_memory() if self._has_layer(path)]
@@ -193,7 +196,7 @@ class View:
                 try:
                     set_writable(path, True)
                 except OSError:
-                    continue  # under another mount, or gone: it cannot be reached
+                    continue  # under another mount or gone, so it cannot be reached
         finally:
             set_capabilities(before, capabilities()[1])
         for fd, path in opened.items():
@@ -209,13 +212,13 @@ class View:
         return self.lost + lost
 
     def _note_host(self, host: Any, port: Any, *more: Any, **named: Any) -> Any:
-        """As _socket.getaddrinfo, which has no network to ask now."""
+        """Replace _socket.getaddrinfo, which has no network now, and note the host."""
         name = host.decode("utf-8", "replace") if isinstance(host, bytes) else str(host)
         self._hosts.append("%s:%s" % (name, port) if port else name)
         return self._resolve(host, port, *more, **named)
 
     def denied_in(self, error: BaseException | None) -> dict[str, list[str]]:
-        """What a block that ended with this error tried to write and to reach, if known."""
+        """Return what a block that ended with this error tried to write and to reach, if known."""
         from .execution import error_chain
 
         hosts, self._hosts = list(dict.fromkeys(self._hosts)), []
@@ -228,7 +231,7 @@ class View:
 
 
 def enter(line: int, ours: Collection[int]) -> View | None:
-    """Enter the view that the host describes; None if the host does not want it, or knows why it failed."""
+    """Enter the view that the host describes. None if the host does not want it, or knows why it failed."""
     socket = _socket.socket(fileno=line)
     socket.setblocking(True)
     try:
@@ -256,7 +259,7 @@ def enter(line: int, ours: Collection[int]) -> View | None:
 
 
 def make_layer(base: int, name: str, like: os.stat_result) -> list[int]:
-    """Make the two folders that a layer needs; the first gets the owner and the mode of the folder below it."""
+    """Make the two folders that a layer needs; the first gets the owner and mode of the folder below it."""
     os.mkdir(name, dir_fd=base)
     place = os.open(name, os.O_PATH | os.O_DIRECTORY, dir_fd=base)
     try:
@@ -265,7 +268,7 @@ def make_layer(base: int, name: str, like: os.stat_result) -> list[int]:
         try:
             os.chown("upper", like.st_uid, like.st_gid, dir_fd=place)
         except OSError:
-            pass  # only root may
+            pass  # only root may set the owner
         os.chmod("upper", stat.S_IMODE(like.st_mode), dir_fd=place)
         return [os.open(part, os.O_PATH | os.O_DIRECTORY, dir_fd=place) for part in ("upper", "work")]
     finally:
@@ -290,16 +293,16 @@ def copy_entry(source: str, target: str) -> bool:
 
 
 def writable_mounts() -> list[str]:
-    """The mount points of the file systems that can be written."""
-    found: list[str] = []
+    """List the mount points of writable file systems."""
+    paths: list[str] = []
     with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as file:
         for line in file:
             path, options = line.split()[4:6]
             for number in ("011", "012", "040", "134"):  # the kernel writes blanks as numbers
                 path = path.replace("\\" + number, chr(int(number, 8)))
             if "ro" not in options.split(","):
-                found.append(path)
-    return found
+                paths.append(path)
+    return paths
 
 
 def checked(result: int, what: str) -> int:
@@ -310,12 +313,12 @@ def checked(result: int, what: str) -> int:
 
 
 def mount(source: str, target: str, kind: str | None, flags: int, options: str | None = None) -> None:
-    words = [None if word is None else os.fsencode(word) for word in (source, target, kind, options)]
-    checked(libc.mount(words[0], words[1], words[2], ctypes.c_ulong(flags), words[3]), "mount " + target)
+    texts = [None if text is None else os.fsencode(text) for text in (source, target, kind, options)]
+    checked(libc.mount(texts[0], texts[1], texts[2], ctypes.c_ulong(flags), texts[3]), "mount " + target)
 
 
 def set_writable(target: str, writable: bool, below: bool = False) -> None:
-    """Close a mount to writing, or open it again."""
+    """Make a mount read-only, or writable again."""
     to_set, to_clear = (0, READ_ONLY) if writable else (READ_ONLY, 0)
     attributes = (ctypes.c_uint64 * 4)(to_set, to_clear, 0, 0)  # and propagation, and a user namespace
     flags, size = ALL_BELOW if below else 0, ctypes.c_size_t(ctypes.sizeof(attributes))
@@ -324,26 +327,29 @@ def set_writable(target: str, writable: bool, below: bool = False) -> None:
 
 
 def unshare_mounts() -> bool:
-    """Separate our mounts from those of other processes; True if that took a user namespace, which lasts."""
+    """Separate our mounts from those of other processes. Returns True if that took a user namespace, which lasts."""
     user = not capabilities()[1] >> CAP_SYS_ADMIN & 1
     uid, gid = os.geteuid(), os.getegid()
     if not user:
         raise_capabilities()
     checked(libc.unshare(NEW_MOUNTS | (NEW_USER if user else 0)), "namespaces")
     if user:
-        for name, words in (
+        for name, content in (
             ("setgroups", "deny"),
             ("uid_map", "%d %d 1" % (uid, uid)),
             ("gid_map", "%d %d 1" % (gid, gid)),
         ):
             with open("/proc/self/" + name, "w") as file:
-                file.write(words)
-    mount("none", "/", None, SLAVE | RECURSIVE)  # our changes stay here; a new disk shows up here
+                file.write(content)
+    mount("none", "/", None, SLAVE | RECURSIVE)  # our changes stay here, but new disks show up
     return user
 
 
 def install_filter(code: bytes, machine: str) -> int | None:
-    """Filter system calls; the descriptor that asks about them, or None if an earlier filter has it."""
+    """Install a filter for system calls.
+
+    Returns the descriptor that reports them; None if an earlier filter has one.
+    """
     buffer = ctypes.create_string_buffer(code, len(code))
     program = (ctypes.c_uint64 * 2)(len(code) // 8, ctypes.addressof(buffer))
     result = libc.syscall(SECCOMP[machine], SET_MODE_FILTER, NEW_LISTENER, ctypes.byref(program))
@@ -356,7 +362,7 @@ def install_filter(code: bytes, machine: str) -> int | None:
 
 
 def capabilities() -> tuple[int, int]:
-    """The capabilities in effect, and those permitted."""
+    """Return the capabilities in effect, and those permitted."""
     header, data = (ctypes.c_uint32 * 2)(CAPABILITY_VERSION, 0), (ctypes.c_uint32 * 6)()
     checked(libc.capget(header, data), "capget")
     return data[0] | data[3] << 32, data[1] | data[4] << 32
@@ -371,7 +377,7 @@ def set_capabilities(effective: int, permitted: int) -> None:
 
 
 def raise_capabilities() -> int:
-    """Put all permitted capabilities into effect; those in effect before."""
+    """Put all permitted capabilities into effect, and return those in effect before."""
     effective, permitted = capabilities()
     if effective != permitted:
         set_capabilities(permitted, permitted)
@@ -382,20 +388,20 @@ def raise_capabilities() -> int:
 
 
 def open_paths(ours: Collection[int]) -> dict[int, str | None]:
-    """The open files and folders with their paths; None for one without a name."""
-    found: dict[int, str | None] = {}
+    """Map open files and folders to their paths; None for those without a name."""
+    paths: dict[int, str | None] = {}
     for fd, kind, facts in each_open(ours):
         if kind in (stat.S_IFREG, stat.S_IFDIR):
             path = os.readlink(by_number(fd))
             try:
-                found[fd] = path if os.path.samestat(os.stat(path), facts) else None
+                paths[fd] = path if os.path.samestat(os.stat(path), facts) else None
             except OSError:
-                found[fd] = None
-    return found
+                paths[fd] = None
+    return paths
 
 
 def isolate(opened: dict[int, str | None], has_layer: Any) -> list[str]:
-    """In a view: cut the files that were open before off from the outside; descriptions of what changes by that."""
+    """Separate files that were open before the view from the outside. Returns descriptions of what that changes."""
     lost: list[str] = []
     for fd, path in opened.items():
         flags, is_file = fcntl.fcntl(fd, fcntl.F_GETFL), stat.S_ISREG(os.fstat(fd).st_mode)
@@ -433,7 +439,7 @@ def is_below(path: str, root: str) -> bool:
 
 
 def shared_memory() -> Iterator[tuple[int, int, int, str]]:
-    """The writable memory that is shared through a file: its start and end, its protection, the file."""
+    """Yield writable memory that is shared through a file: its start and end, its protection, and the file."""
     with open("/proc/self/maps", encoding="utf-8", errors="surrogateescape") as file:
         lines = file.readlines()
     for line in lines:
@@ -446,7 +452,7 @@ def shared_memory() -> Iterator[tuple[int, int, int, str]]:
 
 
 def is_device(path: str) -> bool:
-    """Whether it belongs to a device or to the kernel, and cannot be copied."""
+    """Check whether a file belongs to a device or to the kernel, and cannot be copied."""
     if not path.startswith("/") or path == "/dev/zero" + DELETED:
         return not path.startswith("/")
     try:
@@ -457,11 +463,11 @@ def is_device(path: str) -> bool:
 
 def make_memory_private() -> list[str]:
     """Replace memory that other processes or files would see by a copy."""
-    found = list(shared_memory())
-    if sum(end - start for start, end, _, _ in found) > MAX_SHARED_BYTES:
+    shared = list(shared_memory())
+    if sum(end - start for start, end, _, _ in shared) > MAX_SHARED_BYTES:
         raise OSError(errno.ENOMEM, "the session shares too much memory with others", "memory")
     with open("/proc/self/mem", "rb", buffering=0) as memory:
-        for start, end, kind, _ in found:
+        for start, end, kind, _ in shared:
             pieces: dict[int, bytes] = {}
             for at in range(start, end, CHUNK):
                 try:
@@ -471,5 +477,5 @@ def make_memory_private() -> list[str]:
             libc.mmap(start, end - start, kind | READ | WRITE, PRIVATE | FIXED | ANONYMOUS, -1, 0)
             for at, piece in pieces.items():
                 ctypes.memmove(at, piece, len(piece))
-    # Semaphores belong to locks of libraries: nothing that anyone would miss.
-    return ["the memory-mapped file %s" % path for _, _, _, path in found if not path.startswith("/dev/shm/sem.")]
+    # Semaphores belong to locks of libraries, which no one would miss.
+    return ["the memory-mapped file %s" % path for _, _, _, path in shared if not path.startswith("/dev/shm/sem.")]
