@@ -25,6 +25,7 @@ from interpreter.errors import InterpreterError, NotPreviewableError, UsageError
 if TYPE_CHECKING:
     from interpreter.agent.agent import Agent
     from interpreter.agent.prompt import SystemPrompt
+    from interpreter.app.forks import Fork, Merged
     from interpreter.computer_api import Computer
     from interpreter.computer_api.runtime_pool import Outcomes, RuntimePool
     from interpreter.llm import Llm
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
         UndoKind,
         UndoResult,
     )
-    from interpreter.session.checkpoints.fork import Fork, Merged
     from interpreter.session.journal import Recorder
     from interpreter.session.preview import Preview
     from interpreter.tools import Toolbox
@@ -454,21 +454,23 @@ class OpenInterpreter(InterpreterSettings):
 
     def fork(self, workspace: str | None = None) -> OpenInterpreter:
         """A second interpreter with the same conversation and variables, in a copy of the workspace."""
+        from interpreter.app.forks import fork
         from interpreter.session import Do
-        from interpreter.session.checkpoints.fork import fork
 
-        return self._do(Do("fork", lambda: fork(self, workspace), "a fork is being made"))  # type: ignore[no-any-return]
+        making = Do("fork", lambda: fork(self, workspace), "a fork is being made")
+        making.needs_lane = not self.session.lane.is_held  # the block that holds it may wait for this, or be left open
+        return self._do(making)  # type: ignore[no-any-return]
 
     def keep(self, overwrite: Collection[str] = ()) -> Merged:
         """For a fork: merge its files into the workspace it came from, and continue there in its place."""
-        from interpreter.session.checkpoints.fork import Keep
+        from interpreter.app.forks import Keep
 
         return self._do(Keep(self, overwrite))  # type: ignore[no-any-return]
 
     def drop(self) -> None:
         """For a fork: end it. The workspace that it came from stays as it is."""
+        from interpreter.app.forks import drop
         from interpreter.session import Do
-        from interpreter.session.checkpoints.fork import drop
 
         self._do(Do("drop", lambda: drop(self), "a fork is being dropped", recorded=False))
 

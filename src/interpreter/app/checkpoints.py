@@ -7,11 +7,11 @@ from typing import Literal
 
 from interpreter.api import OpenInterpreter
 from interpreter.app import perform
+from interpreter.app.forks import Keep, Merged
 from interpreter.errors import UndoError
 from interpreter.questions import Confirm, Question
 from interpreter.session import Do, Event
 from interpreter.session.checkpoints.checkpoint import PARTS, Part, UndoKind, UndoPlan, UndoResult
-from interpreter.session.checkpoints.fork import Keep, Merged
 from interpreter.session.checkpoints.timeline import Asks, UndoAction
 
 

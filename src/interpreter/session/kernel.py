@@ -75,6 +75,12 @@ class Lane:
     def waiting(self) -> int:
         return len(self._queue)
 
+    @property
+    def is_held(self) -> bool:
+        """Whether an action that has not ended has it."""
+        holder = self.holder
+        return holder is not None and not holder.can_finish()
+
     def _is_free_for(self, holder: _Hold) -> bool:
         while self._queue[0] is not holder and not self._queue[0].busy.locked():
             self._queue.popleft()  # an interrupt came before it could leave the queue

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from interpreter.api import OpenInterpreter
 from interpreter.app.checkpoints import Forks
+from interpreter.app.forks import plan_keep
 from interpreter.console_text import counted
 from interpreter.errors import UndoError, UsageError
 from interpreter.frontends.terminal.approval import yes_or_no
@@ -18,7 +19,6 @@ from interpreter.frontends.terminal.magics.undo import clock_time, labelled, sho
 from interpreter.frontends.terminal.terminal import Terminal
 from interpreter.questions import APPROVE, KEEP, Answer, Question
 from interpreter.session.checkpoints import Checkpoint
-from interpreter.session.checkpoints.fork import plan_keep
 from interpreter.workspace.diff import is_data_file
 from interpreter.workspace.tree import repository_of
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from interpreter.api import OpenInterpreter
 from interpreter.config.setting import give_settings, given_settings
 from interpreter.errors import NotRestorableError, UndoError
 from interpreter.host.files import remove
@@ -20,7 +21,6 @@ from interpreter.workspace import FileRecord, Item, Kept, Step
 from interpreter.workspace.merge import copy_tree, merge, merge_steps
 
 if TYPE_CHECKING:
-    from interpreter.api import OpenInterpreter
     from interpreter.messages import Chunk
     from interpreter.runtimes.state import Restored
 
@@ -54,9 +54,10 @@ class Merged:
 
 
 def fork(parent: OpenInterpreter, workspace: str | Path | None = None) -> OpenInterpreter:
-    """A second interpreter that continues from here, in a copy of the workspace."""
-    from interpreter.api import OpenInterpreter
+    """Make a second interpreter that continues from here, in a copy of the workspace.
 
+    While a block runs, its variables are those from before the block.
+    """
     if parent.computer.machine is not None:
         raise UndoError(f"A session on {parent.computer.machine.name} can't be forked: its files are not here.")
     source = Path(parent.workspace).resolve()
@@ -78,6 +79,8 @@ def fork(parent: OpenInterpreter, workspace: str | Path | None = None) -> OpenIn
     child.workspace = str(target)
     child.conversation_filename = None
     child.messages = copy.deepcopy(parent.messages)
+    while parent.responding and child.messages and child.messages[-1]["role"] == "assistant":
+        del child.messages[-1]  # it is still being written, or waits to run
     child.last_messages_count = len(child.messages)
     child.llm.resume(parent.llm.forms_sent(), parent.llm.usage)
     child.computer.languages = parent.computer.languages
