@@ -22,13 +22,13 @@ def plan_undo(
     blocks: bool = False,
     kind: Literal["undo", "redo"] = "undo",
 ) -> UndoPlan:
-    """What undoing or redoing the last turns, or with `blocks` the last blocks, would change."""
+    """Plan to undo or redo the last turns, or with `blocks` the last blocks, without changing anything yet."""
     timeline = interpreter.timeline
     return timeline.plan(timeline.destination(kind, count, parts, blocks), parts, kind)
 
 
 def plan_restore(interpreter: OpenInterpreter, checkpoint: int | None, parts: Collection[Part] = PARTS) -> UndoPlan:
-    """What a return to a checkpoint, earlier or later, would change; None is the newest state."""
+    """Plan a return to a checkpoint, earlier or later; None is the newest state."""
     timeline = interpreter.timeline
     timeline.adopt()
     return timeline.plan(timeline.present if checkpoint is None else timeline.place_of(checkpoint), parts)
@@ -47,7 +47,7 @@ def carry_out(
 
 
 def interrupted_progress(interpreter: OpenInterpreter, plan: UndoPlan) -> Literal["nothing", "files", "parts"]:
-    """What an interrupted undo has done: nothing, some of the files, or some of the parts."""
+    """Check how far an interrupted undo got: nothing, some of the files, or some of the parts."""
     timeline = interpreter.timeline
     record = timeline.files.record()
     if record is not None and record.unfinished:
@@ -86,11 +86,10 @@ class Forks:
 
     @property
     def number(self) -> int:
-        """The number of the current one, counted from 1."""
+        """Count the current one's position from 1."""
         return self.all.index(self.current) + 1
 
     def made_from(self, interpreter: OpenInterpreter) -> list[OpenInterpreter]:
-        """The forks of one of them."""
         return [each for each in self.all if each.forked is not None and each.forked.parent is interpreter]
 
     # -- ending one ------------------------------------------------------------------------------------------------
@@ -124,12 +123,12 @@ class Forks:
                 other.drop()
 
         places = ", ".join(str(other.workspace) for other in others)
-        words = f"Drop the other fork{'s' if others[1:] else ''} and all changes in {places}?"
+        question = f"Drop the other fork{'s' if others[1:] else ''} and all changes in {places}?"
         action = Do(
             "drop",
             drop,
             "forks are being dropped",
-            question=Question(Confirm(words, "drop", details=others[-1])),
+            question=Question(Confirm(question, "drop", details=others[-1])),
         )
         yield from perform(kept, action)
         if action.outcome == "done":
