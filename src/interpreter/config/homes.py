@@ -10,7 +10,7 @@ from typing import Literal
 
 
 def home() -> str:
-    """The one that `~` means, links resolved."""
+    """Return the folder that `~` means, with links resolved."""
     return os.path.realpath(os.path.expanduser("~"))
 
 

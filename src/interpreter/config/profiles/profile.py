@@ -42,9 +42,9 @@ class Profile:
     """Settings by their dotted names, and what else a profile can hold."""
 
     place: ProfileLocation
-    text: str  # the file as it is
+    text: str  # the unparsed file
     settings: dict[str, Any] = field(default_factory=dict)
-    lines: dict[str, int] = field(default_factory=dict)  # where each setting stands
+    lines: dict[str, int] = field(default_factory=dict)  # the line of each setting
     languages: tuple[str, ...] | None = None  # the languages to keep, by name
     custom_languages: tuple[Any, ...] = ()  # the classes of those that the profile describes
     code: str = ""  # Python: the whole profile, or the `start_script` of one in YAML or JSON
@@ -57,23 +57,23 @@ class Profile:
         return self.place.kind == ".py"
 
     def where(self, setting: str) -> str:
-        """The file and line of a setting."""
+        """Return the file and, if known, the line of a setting."""
         line = self.lines.get(setting)
         return f"{self.place.address}, line {line}" if line else self.place.address
 
 
 def folder() -> Path:
-    """The user's own profiles."""
+    """Return the folder of the user's own profiles."""
     return our_folder() / "profiles"
 
 
 def builtin_names() -> list[str]:
-    """The profiles that come with the package."""
+    """List the profiles that come with the package."""
     return _names(BUILTIN)
 
 
 def user_names() -> list[str]:
-    """The user's own profiles, by the names that load them."""
+    """List the user's own profiles by the names that load them."""
     return _names(folder())
 
 
@@ -85,7 +85,7 @@ def _names(place: Path) -> list[str]:
 
 
 def default_file() -> Path | None:
-    """The user's default profile, if there is one."""
+    """Return the user's default profile, or None if there is none."""
     return _in_folder(folder(), DEFAULT)
 
 
@@ -117,7 +117,7 @@ def find(name: str) -> ProfileLocation:
 
 
 def _in_folder(place: Path, name: str) -> Path | None:
-    """The file with that name; without a suffix, the first that exists."""
+    """Find the file with that name; without a suffix, the first that exists."""
     names = [name] if os.path.splitext(name)[1] in KINDS else [f"{name}{kind}" for kind in KINDS]
     return next((place / each for each in names if (place / each).is_file()), None)
 
@@ -130,7 +130,7 @@ def _advice(name: str, known: Sequence[str]) -> str:
 
 
 def make_default() -> Path:
-    """The file of the default profile; written if there is none."""
+    """Return the file of the default profile, and write it first if there is none."""
     file = default_file()
     if file is None:
         file = folder() / f"{DEFAULT}.yaml"
