@@ -65,7 +65,7 @@ def visible(text: str, kept: str = "") -> str:
 
 
 def visible_line(text: str, kept: str = "") -> str:
-    """The same on one line, so that a name cannot look like our own lines."""
+    """Return the text on one line, so that a name cannot look like our own lines."""
     return visible(text, kept).replace("\n", "␊")
 
 
@@ -78,13 +78,13 @@ def counted(count: int, noun: str) -> str:
 
 
 def first_few(names: Sequence[str], most: int, separator: str = ", ") -> str:
-    """The first names, and how many more there are."""
+    """Join the first names, and say how many more there are."""
     more = f" and {len(names) - most:,} more" if len(names) > most else ""
     return separator.join(names[:most]) + more
 
 
 def short_count(count: int) -> str:
-    """A large number as people write it: 850, 128k, 1.5M."""
+    """Abbreviate a large number as people write it: 850, 128k, 1.5M."""
     if count >= 1_000_000:
         return f"{count / 1_000_000:.1f}".removesuffix(".0") + "M"
     return f"{round(count / 1000)}k" if count >= 1000 else str(count)
@@ -181,7 +181,7 @@ class HeadAndTail:
             self._tail = self._tail[-self._tail_size :] if self._tail_size else ""
 
     def text(self, rest: str, path: str | None) -> str:
-        """The whole text followed by `rest`, or its beginning and end."""
+        """Return the whole text followed by `rest`, or its beginning and end."""
         total = self.total + len(rest)
         everything = self._head + self._tail + rest
         if total <= self.limit:

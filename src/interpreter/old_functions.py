@@ -69,7 +69,7 @@ def merge_deltas(original: dict[str, Any], delta: Any) -> dict[str, Any]:
 
 
 def parse_partial_json(s: str) -> Any:
-    """Read JSON that may break off in the middle; None if its value can't be told yet."""
+    """Parse JSON that may break off in the middle; None if its value isn't clear yet."""
     closing, in_string = "", False
     for token in re.findall(r"\\.|[\"{}\[\]]", s, re.DOTALL):
         if token == '"':

@@ -119,7 +119,7 @@ _GONE = {
     "core.llm.run_text_llm.run_text_llm": "use interpreter.llm.run(messages)",
     "core.llm.run_tool_calling_llm.run_tool_calling_llm": "use interpreter.llm.run(messages)",
     "core.utils.telemetry.get_or_create_uuid": "there is no telemetry, so users have no ids",
-    f"{_LANGUAGES}.jupyter_language.add_active_line_prints": "code runs as it is, and reports its lines by itself",
+    f"{_LANGUAGES}.jupyter_language.add_active_line_prints": "code runs as it is, and reports its lines itself",
     f"{_LANGUAGES}.python.preprocess_python": "code runs as it is",
     f"{_LANGUAGES}.shell.preprocess_shell": "code runs as it is",
     f"{_UTILS}.cli_input.cli_input": "use input()",
