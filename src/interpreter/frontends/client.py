@@ -106,13 +106,13 @@ class RemoteInterpreter(AbstractContextManager["RemoteInterpreter"]):
         return self.messages[self.last_messages_count :]
 
     def _turn(self, message: Any, terminal: Any) -> Generator[Chunk]:
-        """The chunks of the turn that answers a message. A terminal shows them, and asks its questions."""
+        """Yield the chunks of the turn that answers a message. A terminal shows them, and asks its questions."""
         content = message if isinstance(message, str) else message.get("content")
         self.last_messages_count = len(self.messages) + 1
-        said = self.ask("POST", f"{self.path}/messages", {"content": content})
+        accepted = self.ask("POST", f"{self.path}/messages", {"content": content})
         over, mine = False, False
         try:
-            for event in self.events(said["position"]):
+            for event in self.events(accepted["position"]):
                 data, kind = event["data"], event["kind"]
                 last = (data.get("messages") or [data])[-1]
                 mine = mine or kind == "error" or (last.get("role") == "user" and last.get("content") == content)
@@ -253,7 +253,7 @@ class RemoteComputer:
         return iter(messages) if stream else messages
 
     def variables(self) -> dict[str, list[dict[str, Any]]]:
-        """The live variables by language."""
+        """Return the live variables by language."""
         remote = self._interpreter
         return remote.ask("GET", f"{remote.path}/variables")["variables"]  # type: ignore[no-any-return]
 
@@ -264,7 +264,7 @@ class RemoteComputer:
             _checked(remote.http.put(remote.file_address(name or Path(path).name), content=file, headers=kind))
 
     def download(self, name: str) -> bytes:
-        """The content of a file of the workspace."""
+        """Return the content of a file of the workspace."""
         remote = self._interpreter
         answer = remote.http.get(remote.file_address(name))
         return answer.content if answer.is_success else _checked(answer)

@@ -95,38 +95,43 @@ Found = tuple[str, Flag, str | None]  # as it was spelled, the flag, and its val
 
 @cache
 def flags() -> list[Flag]:
-    found = []
+    options = []
     for row in SETTINGS:
         if not (row.flag or row.no_flag):
             continue
         positive = tuple(filter(None, (row.flag or f"--{row.leaf}", row.short if row.flag else "")))
         negative = tuple(filter(None, (row.no_flag or f"--no-{row.flag[2:]}", "" if row.flag else row.short)))
         if row.kind == "bool":
-            found += [Flag(positive, row, True, offered=bool(row.flag)), Flag(negative, row, False)]
+            options += [Flag(positive, row, True, offered=bool(row.flag)), Flag(negative, row, False)]
         else:
-            found.append(Flag(positive, row, None))
+            options.append(Flag(positive, row, None))
     for command in COMMANDS:
         names = tuple(filter(None, (command.flag, command.short)))
-        found.append(Flag(names, command, None if command.value else True))
-    return [*found, Flag(("--debug_mode",), setting_named("verbose"), True, offered=False)]  # the old name
+        options.append(Flag(names, command, None if command.value else True))
+    return [*options, Flag(("--debug_mode",), setting_named("verbose"), True, offered=False)]  # the old name
 
 
 def parse(argv: Sequence[str], prog: str = "interpreter") -> Parsed:
     """Read a command line: flags, then words; flags may also follow the words."""
-    found, at = _leading_flags(argv)
-    words = list(argv[at:])
-    if words[:1] == ["--"]:
-        words = words[1:]
+    given, at = _leading_flags(argv)
+    positional = list(argv[at:])
+    if positional[:1] == ["--"]:
+        positional = positional[1:]
     else:
-        words, tail = _split_tail(words)
-        found += tail
-        if len(words) == 1 and "--" not in argv and prog != "i" and os.path.isdir(os.path.expanduser(words[0])):
-            workspace = os.path.abspath(os.path.expanduser(words.pop()))
-            found.insert(0, ("--workspace", _options()["--workspace"], workspace))
+        positional, tail = _split_tail(positional)
+        given += tail
+        if (
+            len(positional) == 1
+            and "--" not in argv
+            and prog != "i"
+            and os.path.isdir(os.path.expanduser(positional[0]))
+        ):
+            workspace = os.path.abspath(os.path.expanduser(positional.pop()))
+            given.insert(0, ("--workspace", _options()["--workspace"], workspace))
     settings: dict[str, Any] = {}
     actions: dict[str, Any] = {}
     notices: dict[str, None] = {}
-    for spelled, flag, text in found:
+    for spelled, flag, text in given:
         row = flag.target
         into = settings if isinstance(row, Setting) else actions
         into[row.name] = _value(spelled, flag, text)
@@ -134,18 +139,18 @@ def parse(argv: Sequence[str], prog: str = "interpreter") -> Parsed:
             notices["--debug_mode is now --verbose."] = None
         elif isinstance(row, Setting) and row.inert:
             notices[f"{spelled} does nothing: {row.inert}."] = None
-    shortcut = bool(words) and (prog == "i" or (at == 0 and words[0] == argv[0]))
-    message = " ".join(["I", *words] if shortcut else words) or None
+    shortcut = bool(positional) and (prog == "i" or (at == 0 and positional[0] == argv[0]))
+    message = " ".join(["I", *positional] if shortcut else positional) or None
     return Parsed(settings, actions, message, shortcut, tuple(notices))
 
 
 def _leading_flags(argv: Sequence[str]) -> tuple[list[Found], int]:
-    found: list[Found] = []
+    leading: list[Found] = []
     at = 0
     while at < len(argv) and _looks_like_flag(argv[at]):
         more, at = _take(argv, at)
-        found += more
-    return found, at
+        leading += more
+    return leading, at
 
 
 def _split_tail(words: list[str]) -> tuple[list[str], list[Found]]:
@@ -173,7 +178,7 @@ def _looks_like_flag(word: str) -> bool:
 
 
 def _take(argv: Sequence[str], at: int) -> tuple[list[Found], int]:
-    """The flag at this place, with its value, and the place after it; of `-yv`, both."""
+    """Return the flag at this place with its value, and the place after it; of `-yv`, both."""
     word, equals, inline = argv[at].partition("=")
     flag = _lookup(word)
     if flag is None:
@@ -200,7 +205,7 @@ def _take(argv: Sequence[str], at: int) -> tuple[list[Found], int]:
 
 
 def _lookup(word: str) -> Flag | None:
-    """The option that a flag means: itself, or the only one that it is the beginning of."""
+    """Find the option that a flag means: itself, or the only one that it is the beginning of."""
     options = _options()
     if not word.startswith("--"):
         return options.get(word)
@@ -228,7 +233,7 @@ def _with_underscores(name: str) -> str:
 
 
 def _value(spelled: str, flag: Flag, text: str | None) -> Any:
-    """The value of a setting, or of a command: True if it takes none."""
+    """Return the value of a setting, or of a command: True if it takes none."""
     row = flag.target
     if text is None:
         return True if isinstance(row, CommandFlag) else flag.switch
@@ -285,7 +290,7 @@ def help_text() -> str:
         lines += ["", f"{heading}:"]
         for row in rows:
             left = "  " + ", ".join(filter(None, (row.short, row.flag or getattr(row, "no_flag", ""))))
-            words = row.help.replace("`", "")
+            description = row.help.replace("`", "")
             if isinstance(row, CommandFlag):
                 left = f"{left} {row.value}".rstrip()
             elif row.kind == "bool":
@@ -293,13 +298,13 @@ def help_text() -> str:
             else:
                 left += " " + ("|".join(row.choices) or _VALUE_NAMES.get(row.kind, "TEXT"))
                 if isinstance(row.default, int | float | str) and row.default != "":
-                    words += f" Default: {row.default}."
+                    description += f" Default: {row.default}."
             if not row.flag:
-                words = f"Do not {words[0].lower()}{words[1:]}"
-            right = wrap(words, _WIDTH - _COLUMN, break_long_words=False, break_on_hyphens=False)
+                description = f"Do not {description[0].lower()}{description[1:]}"
+            right = wrap(description, _WIDTH - _COLUMN, break_long_words=False, break_on_hyphens=False)
             lines.append(left if len(left) > _COLUMN - 2 else left.ljust(_COLUMN) + right.pop(0))
             lines += [" " * _COLUMN + line for line in right]
-    codes = [f"  {code:<4} {words}" for code, words in MEANINGS.items()]
+    codes = [f"  {code:<4} {description}" for code, description in MEANINGS.items()]
     return "\n".join([*lines, "", _FOOTER, "", "Exit codes:", *codes])
 
 
@@ -391,7 +396,7 @@ def completion_script(shell: str) -> str:
     if sys.platform == "darwin":
         folder = "$HOME/Library/Application Support/open-interpreter/profiles"
     names = " ".join(builtin_names())
-    found = []
+    completed = []
     for flag in flags():
         row, takes = flag.target, "any"
         if row.name in ("profile", "reset_profile"):
@@ -404,25 +409,25 @@ def completion_script(shell: str) -> str:
             takes = "files"
         value = "" if flag.switch is not None else _VALUES[shell][takes]
         # The first sentence, without characters that mean something to a shell.
-        words = re.sub("[`\"'$]", "", row.help).partition(". ")[0].rstrip(".")
+        description = re.sub("[`\"'$]", "", row.help).partition(". ")[0].rstrip(".")
         value = value.format(choices=" ".join(row.choices), folder=folder, builtin=names)
         if flag.offered:
-            found.append((flag, f"Not: {words}" if flag.switch is False else words, value))
+            completed.append((flag, f"Not: {description}" if flag.switch is False else description, value))
     script, lines = {"bash": _BASH, "zsh": _ZSH, "fish": _FISH}[shell], []
-    spellings = [name for flag, _, _ in found for name in flag.names]
+    spellings = [name for flag, _, _ in completed for name in flag.names]
     if shell == "fish":  # it has no ${NAME:-otherwise}
         folder = folder.replace("${XDG_CONFIG_HOME:-$HOME/.config}", "$config")
         for program in PROGRAMS:
-            for flag, words, value in found:
+            for flag, description, value in completed:
                 kinds = ["l" if name.startswith("--") else "s" if len(name) == 2 else "o" for name in flag.names]
                 spelled = " ".join(f"-{kind} {name.lstrip('-')}" for kind, name in zip(kinds, flag.names, strict=True))
-                lines.append(f"complete -c {program} {spelled} {value}-d '{words}'")
+                lines.append(f"complete -c {program} {spelled} {value}-d '{description}'")
     elif shell == "zsh":
-        for flag, words, value in found:
-            words = words.replace("[", "(").replace("]", ")").replace(":", "\\:")
-            lines += [f"        '{name}[{words}]{value}' \\" for name in flag.names]
+        for flag, description, value in completed:
+            description = description.replace("[", "(").replace("]", ")").replace(":", "\\:")
+            lines += [f"        '{name}[{description}]{value}' \\" for name in flag.names]
     else:
-        lines = [f"        {'|'.join(flag.names)}) {value} ;;" for flag, _, value in found if flag.switch is None]
+        lines = [f"        {'|'.join(flag.names)}) {value} ;;" for flag, _, value in completed if flag.switch is None]
     filled = {
         "FLAGS": " ".join(spellings),
         "DASHED": " ".join("--" + name[2:].replace("_", "-") for name in spellings if "_" in name),

@@ -41,7 +41,7 @@ class TurnInterrupts(SigintHandler):
                 signal.signal(signal.SIGCONT, continued)
 
     def passing(self, chunks: Iterator[T]) -> Iterator[T]:
-        """The same chunks. If Ctrl-C is pressed twice while one is made, KeyboardInterrupt is raised after it."""
+        """Yield the same chunks. If Ctrl-C is pressed twice while one is made, raise KeyboardInterrupt after it."""
         while True:
             with self.state("inside"):
                 chunk = next(chunks, None)

@@ -223,14 +223,14 @@ def say(terminal: Terminal, interpreter: OpenInterpreter, said: UserMessage, sch
 
 
 def _message(parsed: Parsed, terminal: Terminal, needed_by: str | None) -> UserMessage | None:
-    """The message from the command line, from standard input, or both; None starts a chat."""
+    """Take the message from the command line, from standard input, or both; None starts a chat."""
     if terminal.tty.can_type:
-        words = parsed.message
-        if words is None and "stdin" in parsed.actions:
-            words = sys.stdin.readline().rstrip("\n")
-        if words is None and needed_by:
+        message = parsed.message
+        if message is None and "stdin" in parsed.actions:
+            message = sys.stdin.readline().rstrip("\n")
+        if message is None and needed_by:
             raise UsageError(f"{needed_by} needs a message, as an argument or on standard input.")
-        return UserMessage(words) if words is not None else None
+        return UserMessage(message) if message is not None else None
     text = piped_text()
     if parsed.message is None and not text:
         raise UsageError("No message: standard input is empty.")
@@ -322,7 +322,7 @@ def _find_model(terminal: Terminal, interpreter: OpenInterpreter) -> bool:
 
 
 def configured(parsed: Parsed, present: OpenInterpreter | None = None) -> tuple[OpenInterpreter, Profile | None]:
-    """An interpreter with the settings of a profile, the environment and the command line; and that profile."""
+    """Apply a profile, the environment and the command line to an interpreter; return it and the profile."""
     interpreter = present or OpenInterpreter()
     package.interpreter = interpreter  # the one of this process, for what a profile imports
     interpreter.in_terminal_interface = True
@@ -334,11 +334,11 @@ def configured(parsed: Parsed, present: OpenInterpreter | None = None) -> tuple[
     if (llm := interpreter.llm).api_base:
         vars(llm)["model"] = with_prefix_in_name(llm.model, llm.api_base)
     if parsed.shortcut:  # `i want ...`: do one thing quickly
-        words = (Path(__file__).parent / "shortcut.md").read_text(encoding="utf-8").strip()
+        instructions = (Path(__file__).parent / "shortcut.md").read_text(encoding="utf-8").strip()
         names = sorted(os.listdir())
         listed = "\n".join(names[:100]) or "(nothing)"
         more = f"\n(and {len(names) - 100} more)" if len(names) > 100 else ""
-        interpreter.custom_instructions = f"{words}\n\nIn {os.getcwd()}:\n{listed}{more}"
+        interpreter.custom_instructions = f"{instructions}\n\nIn {os.getcwd()}:\n{listed}{more}"
     if interpreter.verbose:
         from interpreter.frontends.commands import settings_in_use
 
@@ -367,7 +367,7 @@ def _load_profile(interpreter: OpenInterpreter, parsed: Parsed) -> Profile | Non
 
 
 def _named_profile(parsed: Parsed) -> str | None:
-    """The profile that flags name; `--codestral --vision` together name one."""
+    """Return the profile that flags name; `--codestral --vision` together name one."""
     actions, with_os = parsed.actions, parsed.settings.get("os") is True
     naming = ("fast", "codestral", "llama3", "groq", "assistant", "profile")
     given = [f"--{name}" for name in naming if name in actions]

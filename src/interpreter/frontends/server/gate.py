@@ -139,14 +139,14 @@ class Users:
         return next((user for user in (self._local, *self.named()) if user.name == name), None)
 
     def by_token(self, token: str) -> User | None:
-        given, found = digest(token), None
+        given, owner = digest(token), None
         for user in (self._local, *self.named()):
             if hmac.compare_digest(user.digest, given):
-                found = user
-        return found
+                owner = user
+        return owner
 
     def link(self, user: str = LOCAL) -> str:
-        """A token for one sign-in by link."""
+        """Make a token for one sign-in by link."""
         token = secrets.token_urlsafe(24)
         with self._lock:
             self._links[digest(token)] = user, time.monotonic() + _LINK_LIFETIME
@@ -171,16 +171,16 @@ class Users:
 
     def _signature(self, user: User, until: str) -> str:
         # It covers the digest of the token: a new token ends the cookies of the old one.
-        words = f"{user.name}.{until}.{user.digest}".encode()
-        return base64.urlsafe_b64encode(hmac.digest(self._key, words, "sha256")).decode().rstrip("=")
+        signed = f"{user.name}.{until}.{user.digest}".encode()
+        return base64.urlsafe_b64encode(hmac.digest(self._key, signed, "sha256")).decode().rstrip("=")
 
 
 def _kept(path: Path, make: Callable[[], str]) -> str:
-    """A secret in a file that only this account can read, made on first use."""
+    """Read a secret from a file that only this account can read; make it on first use."""
     with suppress(OSError):
-        found = path.read_text("utf-8").strip()
-        if found:
-            return found
+        saved = path.read_text("utf-8").strip()
+        if saved:
+            return saved
     _write_private(path, (made := make()).encode())
     return made
 
@@ -216,16 +216,16 @@ class Audit:
                         folder.replace(newer, older)
 
     def read(self, user: str, most: int) -> list[dict[str, Any]]:
-        """The newest lines about a user, the oldest first."""
-        mark, found = f'"user": {json.dumps(user)}'.encode(), list[dict[str, Any]]()
+        """Return the newest lines about a user, the oldest first."""
+        mark, entries = f'"user": {json.dumps(user)}'.encode(), list[dict[str, Any]]()
         for path in (self.path, *self._older):
             rows = []
             with suppress(OSError):
-                for line in path.read_bytes().splitlines() if len(found) < most else ():
+                for line in path.read_bytes().splitlines() if len(entries) < most else ():
                     with suppress(ValueError):  # the server may have ended in the middle of a line
                         rows += [json.loads(line)] if mark in line else []
-            found = [*rows, *found][-most:]
-        return found
+            entries = [*rows, *entries][-most:]
+        return entries
 
 
 class Rates:
@@ -281,7 +281,7 @@ class Gate:
     def answer_to(self, names: Iterable[str], proxied: Iterable[str], port: int) -> None:
         """Accept these host names, with the port or, where it is the usual one, without.
 
-        Names that a proxy forwards are also accepted as they are written: with a port of their own, or with none.
+        Names that a proxy forwards are also accepted as they are written: with another port, or with none.
         """
         usual = 443 if self._secure else 80
         self._proxied = frozenset(name.lower() for name in proxied)
@@ -479,7 +479,7 @@ class Gate:
         raise Refused(401, "token", "Send your token first.")
 
     def _present(self, user: User) -> User:
-        """The user as they are now: a token that was replaced or taken away ends what is open."""
+        """Look the user up again: a token that was replaced or revoked ends what is open."""
         now = self._users.find(user.name)
         if now is None or now.digest != user.digest:
             raise Refused(401, "token", "This token is no longer valid.")
@@ -492,8 +492,8 @@ class Gate:
         if "transfer-encoding" in visit.headers and (
             "content-length" in visit.headers or visit.scope["http_version"] == "1.0"
         ):
-            words = "Give the length of the body once: with Content-Length or, in HTTP/1.1, with Transfer-Encoding."
-            raise Refused(400, "length", words, _CLOSE)
+            advice = "Give the length of the body once: with Content-Length or, in HTTP/1.1, with Transfer-Encoding."
+            raise Refused(400, "length", advice, _CLOSE)
         if "\0" in visit.path:
             raise Refused(400, "path", "An address can't have a null character in it.")
         hosts, origins = (visit.headers.getlist(name) for name in ("host", "origin"))
@@ -536,7 +536,7 @@ class Gate:
             raise Refused(403, "role", "A viewer can only read.")
 
     def _check_body(self, visit: _Visit, upload: bool) -> None:
-        """A page elsewhere can send plain text and forms without asking first, so neither is taken."""
+        """Accept only JSON, or files for an upload: any site's page can send plain text and forms without asking."""
         content_type = visit.headers.get("content-type", "")
         if not visit.length and not visit.headers.get("transfer-encoding") and not content_type:
             return

@@ -138,7 +138,7 @@ async def show_html(call: ServerRequest) -> Any:
 
 
 def preview_html(call: ServerRequest) -> Any:
-    """An HTML file of the workspace."""
+    """Serve an HTML or SVG file of the workspace."""
     name = call.request.path_params["path"]
     with Folder(call.live().interpreter.workspace) as folder, folder.open(name) as file:
         if mimetypes.guess_type(name)[0] not in ("text/html", "image/svg+xml"):
@@ -152,17 +152,17 @@ def preview_html(call: ServerRequest) -> Any:
 
 
 def show_histograms(call: ServerRequest) -> Any:
-    """The shape of some columns of a live table."""
+    """Return histograms of some columns of a live table."""
     live = call.live()
     view = TableQuery(filter=call.query["filter"], find=call.query["find"], histograms=True)
     table = look_at(call, live, (0, 0), view)
     if not isinstance(table, TableWindow) or list(table.index) != ["low", "high", "bins", "words"]:
         raise Refused(400, "variable", "This value has no histograms.")
-    found = []
+    histograms = []
     for low, high, bins, words in table.cells:
         counts = [int(each) for each in bins.split()]
-        found.append({"low": low, "high": high, "bins": counts} if counts else {"words": words})
-    return {"histograms": clean(live, found)}
+        histograms.append({"low": low, "high": high, "bins": counts} if counts else {"words": words})
+    return {"histograms": clean(live, histograms)}
 
 
 # -- timeline ----------------------------------------------------------------------------------------------------------
@@ -181,7 +181,7 @@ def show_timeline(call: ServerRequest) -> Any:
 
 
 def show_diff(call: ServerRequest) -> Any:
-    """What a block did to a file, as lines, or for a table as rows and cells."""
+    """Return what a block did to a file, as lines, or for a table as rows and cells."""
     live = call.live()
     diffs = live.interpreter.timeline.diff(call.request.path_params["number"], True)
     return clean(live, {"diff": cut_diff(diffs.get(call.query["path"], ""))})

@@ -75,7 +75,7 @@ _CONFIRM = "delete all my data"
 
 
 def event_data(event: Event) -> dict[str, Any]:
-    """An event as JSON has it. `position` is what a reader asks for next."""
+    """Convert an event to JSON. A reader asks for the next events with its `position`."""
     number, offset = event.position
     data = {**event.data}
     if event.kind == "confirmation":
@@ -112,17 +112,17 @@ class EventReader:
             self._loop.call_soon_threadsafe(self._news.set)
 
     async def batch(self, wait: float | None = None, most: int = MAX_BATCH) -> list[Event] | None:
-        """What is new, after a wait of at most so many seconds; None if the session was deleted."""
+        """Return new events, after a wait of at most so many seconds; None if the session was deleted."""
         server = self._call.server
         while True:
             self._news.clear()
             self._woken = False
-            found = await server.reading(server.hub.read, self._key, *self.position, most)
+            events = await server.reading(server.hub.read, self._key, *self.position, most)
             if self._key.owner != self._call.user.name:  # it may not be shared any more
                 server.hub.locate(self._call.user, self._key.id)
-            if found:
-                self.position = found[-1].position
-                return found
+            if events:
+                self.position = events[-1].position
+                return events
             if not server.hub.exists(self._key):
                 return None
             try:
@@ -164,7 +164,7 @@ class ServerState:
         return await asyncio.get_running_loop().run_in_executor(self._readers, function, *args)
 
     def refusal(self, error: Exception) -> Refused:
-        """An error as the client gets it. The server prints its own failures in its terminal."""
+        """Turn an error into what the client gets. The server prints its own failures in its terminal."""
         match error:
             case Refused():
                 return error
@@ -202,7 +202,7 @@ class ServerRequest:
         return self.server.hub.locate(self.user, self.request.path_params["id"], write)
 
     def live(self, write: bool = False) -> LiveSession:
-        """The session, brought back if it is not live, which may block."""
+        """Return the session, reviving it if it is not live, which may block."""
         return self.server.hub.open(self.key(write))
 
     @property
@@ -221,7 +221,7 @@ class ServerRequest:
         return await asyncio.wrap_future(live.submit(what, lambda: function(live)))
 
     async def named_session(self, name: str, title: str = "") -> LiveSession:
-        """The user's session that clients of another protocol know by a name; after a restart, by its title."""
+        """Find or make the session that clients of another protocol know by a name; after a restart, by its title."""
         hub, working, named = self.server.hub, self.server.working, self.server.named
         async with self.server.naming:
             key = named.get((self.user.name, name))
@@ -409,8 +409,8 @@ async def read_events(call: ServerRequest) -> Any:
     if "text/event-stream" in call.request.headers.get("accept", ""):
         return StreamingResponse(_stream(reader), media_type="text/event-stream")
     with closing(reader):
-        found = await reader.batch(min(call.query["wait"], _MAX_WAIT), call.query["limit"])
-    events = [event_data(event) for event in found or ()]
+        batch = await reader.batch(min(call.query["wait"], _MAX_WAIT), call.query["limit"])
+    events = [event_data(event) for event in batch or ()]
     return {"events": events, "position": events[-1]["position"] if events else call.query["after"]}
 
 
@@ -535,7 +535,7 @@ def read_file(call: ServerRequest) -> Any:
 
 
 def open_file(call: ServerRequest, live: LiveSession, name: str) -> Response:
-    """A file of the workspace, piece by piece."""
+    """Serve a file of the workspace, piece by piece."""
     with Folder(live.interpreter.workspace) as folder:
         file = folder.open(name)
     return sent_in_pieces(call, file, os.fstat(file.fileno()).st_size, name.rpartition("/")[2], _BYTES)
@@ -584,12 +584,12 @@ async def save_upload(call: ServerRequest, live: LiveSession, name: str, pieces:
 
 def list_variables(call: ServerRequest) -> Any:
     live = call.live()
-    found = live.interpreter.computer.variables()
-    return {"variables": clean(live, {name: [vars(row) for row in rows] for name, rows in found.items()})}
+    variables = live.interpreter.computer.variables()
+    return {"variables": clean(live, {name: [vars(row) for row in rows] for name, rows in variables.items()})}
 
 
 def look_at(call: ServerRequest, live: LiveSession, rows: tuple[int, int], view: TableQuery | None) -> Any:
-    """The live value that the address names; of a table, these rows, and the columns that the query asks for."""
+    """Read the live value that the address names: of a table, these rows and the columns that the query asks for."""
     computer, language, first = live.interpreter.computer, call.request.path_params["language"], call.query["column"]
     if computer.get_language(language) is None:
         raise Refused(404, "language", "There is no such language.")
@@ -955,10 +955,10 @@ _TYPES: dict[str, tuple[type, ...]] = {
 
 
 def checked(value: Any, schema: Schema, where: str) -> Any:
-    """The value, if it is as the schema has it."""
+    """Return the value if it fits the schema, otherwise raise `Refused`."""
 
-    def wrong(words: str) -> Refused:
-        return Refused(400, "parameter", f"{where} {words}.")
+    def wrong(problems: str) -> Refused:
+        return Refused(400, "parameter", f"{where} {problems}.")
 
     kind = schema.get("type")
     if kind is not None and (
@@ -981,8 +981,11 @@ def checked(value: Any, schema: Schema, where: str) -> Any:
         unknown = value.keys() - schema["properties"].keys()
         missing = [name for name in schema.get("required", ()) if name not in value]
         if missing or (unknown and not schema.get("additionalProperties", True)):
-            words = [*(f"lacks {name}" for name in missing), *(f"has an unknown field {name[:40]}" for name in unknown)]
-            raise wrong(" and ".join(sorted(words)))
+            problems = [
+                *(f"lacks {name}" for name in missing),
+                *(f"has an unknown field {name[:40]}" for name in unknown),
+            ]
+            raise wrong(" and ".join(sorted(problems)))
         for name, item in value.items():
             if name in schema["properties"]:
                 checked(item, schema["properties"][name], name)
@@ -990,7 +993,7 @@ def checked(value: Any, schema: Schema, where: str) -> Any:
 
 
 def _query(request: Request, declared: dict[str, Schema]) -> dict[str, Any]:
-    found = {name: schema["default"] for name, schema in declared.items() if "default" in schema}
+    values = {name: schema["default"] for name, schema in declared.items() if "default" in schema}
     for name, text in request.query_params.multi_items():
         if name not in declared:
             raise Refused(400, "parameter", f"Unknown parameter: {name[:40]}")
@@ -1000,8 +1003,8 @@ def _query(request: Request, declared: dict[str, Schema]) -> dict[str, Any]:
                 value = json.loads(text)
             except (ValueError, RecursionError):
                 raise Refused(400, "parameter", f"{name} must be of type {schema['type']}.") from None
-        found[name] = checked(value, schema, name)
-    return found
+        values[name] = checked(value, schema, name)
+    return values
 
 
 async def _body(request: Request, route: Route) -> dict[str, Any]:
@@ -1033,11 +1036,11 @@ class Router:
     def known(self, method: str, path: str) -> str | None:
         if method == "WEBSOCKET":
             return next((kind for pattern, kind in self._sockets if pattern.match(path)), None)
-        found = [route for pattern, route in self._known if pattern.match(path)]
-        if found and not any(route.method == method for route in found):
-            allowed = ", ".join(sorted({route.method for route in found}))
+        routes = [route for pattern, route in self._known if pattern.match(path)]
+        if routes and not any(route.method == method for route in routes):
+            allowed = ", ".join(sorted({route.method for route in routes}))
             raise Refused(405, "method", f"This address takes {allowed}.", {"allow": allowed})
-        return next((route.effect for route in found if route.method == method), None)
+        return next((route.effect for route in routes if route.method == method), None)
 
     @contextmanager
     def _refusing(self) -> Iterator[None]:
@@ -1072,7 +1075,7 @@ class Router:
 
 
 def openapi(routes: list[Route]) -> dict[str, Any]:
-    """The OpenAPI document of the table."""
+    """Build the OpenAPI document from the table."""
     paths: dict[str, Any] = {}
     problem = {
         "description": "Refused",

@@ -36,7 +36,7 @@ class Recording:
 
 
 def read_recording(path: str) -> bytes:
-    """The last bytes, oldest first; nothing if the file is missing, not ours, or no recording."""
+    """Read the last bytes, oldest first; none if the file is missing, not ours, or no recording."""
     try:
         is_ours = os.stat(path).st_uid == os.getuid() and os.path.basename(path).startswith(_PREFIX)
         return Path(path).read_bytes()[:MAX_BYTES] if is_ours else b""
