@@ -112,7 +112,7 @@ def _open(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> No
 
 
 def _last_written(interpreter: OpenInterpreter) -> str | None:
-    """The last file that a block wrote, if looking at it runs nothing."""
+    """Find the last file that a block wrote, if opening it runs nothing."""
     for point in reversed(interpreter.timeline.blocks):
         changes = interpreter.timeline.changes(point.id)
         for change in changes.listed if changes is not None else ():

@@ -69,14 +69,14 @@ class ShownValue:
         return self._interpreter.computer.look(self._language, self.name, rows, columns, asked, again)
 
     def table(self, rows: Window, columns: Window, view: TableQuery, again: bool = False) -> TableWindow:
-        found = self.look(rows, columns, view, again)
-        return found if isinstance(found, TableWindow) else TableWindow("", 0, 0)
+        value = self.look(rows, columns, view, again)
+        return value if isinstance(value, TableWindow) else TableWindow("", 0, 0)
 
     def file(self, view: TableQuery, form: str) -> File:
-        found = self.look((0, 0), (0, 0), replace(view, export=form, stats=None))
-        if not isinstance(found, File):
+        value = self.look((0, 0), (0, 0), replace(view, export=form, stats=None))
+        if not isinstance(value, File):
             raise UsageError("The session sent no file.")
-        return found
+        return value
 
     def stop(self) -> None:
         self._interpreter.computer.runtimes.runtime(self._language).stop_looking()
@@ -135,14 +135,14 @@ def show(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> Non
 
 def parsed(text: str) -> tuple[str, dict[str, str]]:
     """`df sort=total desc filter=region == "EU"` as the name and the options; the value of one ends before the next."""
-    found = list(_OPTION.finditer(text))
+    matches = list(_OPTION.finditer(text))
     options: dict[str, str] = {}
-    for option, end in zip(found, [*(each.start() for each in found[1:]), len(text)], strict=False):
+    for option, end in zip(matches, [*(each.start() for each in matches[1:]), len(text)], strict=False):
         value = text[option.end() : end].strip()
         if value[:1] in ("'", '"') and value.endswith(value[0]) and value.count(value[0]) == 2:
             value = value[1:-1]
         options[option[1] or option[2]] = value
-    name = text[: found[0].start()].strip() if found else text
+    name = text[: matches[0].start()].strip() if matches else text
     if stray := re.search(r"\s(\w+)=(?!=)", name):
         raise UsageError(f"There is no option {stray[1]}= here. %help show lists the options.")
     return name, options
@@ -159,14 +159,14 @@ def view_of(options: dict[str, str]) -> TableQuery:
 
 
 def _language_of(interpreter: OpenInterpreter, name: str) -> str:
-    """The first language that knows the name. If none does, the first of all, which then reports the error."""
+    """Find the first language that knows the name. If none does, return the first of all, which reports the error."""
     first = re.match(r"\$?([\w$]+)", name)
     names = [language.name for language in interpreter.computer.languages]
     try:
-        found = interpreter.computer.variables() if first else {}
+        variables = interpreter.computer.variables() if first else {}
     except InterpreterError:
-        found = {}
-    known = [each for each in names if any(first and row.name == first[1] for row in found.get(each, ()))]
+        variables = {}
+    known = [each for each in names if any(first and row.name == first[1] for row in variables.get(each, ()))]
     return next(iter(known or names), "")
 
 
@@ -196,7 +196,7 @@ def copy(terminal: Terminal, text: str) -> str:
 
 
 def drawn(table: TableWindow, width: int) -> tuple[list[str], list[tuple[int, int]]]:
-    """The lines of a part of a table, the first one its header, and where in it the columns that fit are.
+    """Draw part of a table: its lines, the header first, and where in a line each column that fits is.
 
     Numbers are aligned to the right. The labels of the rows are always at the left.
     """
@@ -252,7 +252,7 @@ def show_output(terminal: Terminal, interpreter: OpenInterpreter, argument: str)
 
 
 def show_text(terminal: Terminal, title: str, text: str) -> None:
-    """The text, on the whole screen if it is longer than that."""
+    """Show the text, on the whole screen if it is longer than that."""
     columns, lines = terminal.tty.size()
     rows = [visible(row, OUTPUT) for row in text.expandtabs().split("\n")]
     height = sum(1 + (cells(row) - 1) // columns for row in rows)
@@ -295,7 +295,7 @@ class TableView:
         self._failed: object = None
 
     def lines(self, width: int, height: int) -> list[str]:
-        """The lines on the screen; the first one is a heading."""
+        """Draw the screen; the first line is a heading."""
         self._height = height - 1
         if self.statistics:
             return self.statistics[:height]
@@ -338,7 +338,7 @@ class TableView:
         self.left = min(self.left, self.column)
 
     def press(self, key: str) -> None:
-        """A key that acts on the chosen column or on all of it."""
+        """Handle a key that acts on the chosen column or on the whole table."""
         at = self.column - self._loaded[1][0]
         name = self._table.header[at] if 0 <= at < len(self._table.header) else ""
         self.message = ""
@@ -362,7 +362,7 @@ class TableView:
         self.view, self.top, self._failed = replace(self.view, **changes), 0, None
 
     def enter(self, what: str, text: str) -> None:
-        """The text that was typed for a filter, a search or an export."""
+        """Apply what was typed for a filter, a search or an export."""
         if what != "export":
             self.change(**{what: text.strip()})
         elif text.strip():
@@ -418,7 +418,7 @@ class TextView:
         self._height = 0
 
     def lines(self, width: int, height: int) -> list[str]:
-        """The lines on the screen; the first one is a heading."""
+        """Draw the screen; the first line is a heading."""
         self._height = height - 1
         shown = self._rows[self.top : self.top + self._height]
         return [visible(self._title), *(clip(row[self.left :], width) for row in shown)]

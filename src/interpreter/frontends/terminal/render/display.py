@@ -27,7 +27,7 @@ from interpreter.runtimes import BUILT_IN
 
 V = TypeVar("V", MarkdownView, CodeView, ReasoningView)
 FRAME_INTERVAL = 0.04  # seconds between two drawings, at least
-_DRAW_BUDGET = 4  # drawing may take one part in so many of the time
+_DRAW_BUDGET = 4  # drawing may take at most one part in this many of the time
 _MAX_LINE_LENGTH = 40  # characters of the line that is running
 SPINNER_DELAY = 0.3  # seconds of silence before the spinner shows
 STALL_DELAY = 1.0  # the same if a text is already on the screen
@@ -133,7 +133,7 @@ class TerminalDisplay:
                 self._close_view()
                 for line in notes.card(chunk).split("\n"):
                     first, *rest = wrapped(line, width - 1) or [""]
-                    word, space, words = first.partition(" ")  # what it does, in bold: colour alone says nothing
+                    word, space, words = first.partition(" ")  # the action in bold, because colour alone isn't enough
                     self._put([self.theme.paint(word, "column") + space + words, *rest] if line else [])
                 self.flush()
 
@@ -180,7 +180,7 @@ class TerminalDisplay:
         return self._view
 
     def _active(self, number: int) -> str:
-        """The line of the block that runs now."""
+        """Show which line of the block runs now."""
         if not 0 < number <= len(self._code):
             return ""
         line = visible(self._code[number - 1].strip())
@@ -222,11 +222,11 @@ class TerminalDisplay:
                 self._printed(output, str(content), chunk.get("stream") == "stderr")
 
     def _printed(self, output: OutputView, text: str, stderr: bool) -> None:
-        found = shortened(text, self.theme) if stderr else None
-        if found is None:
+        traceback = shortened(text, self.theme) if stderr else None
+        if traceback is None:
             self._put(output.feed(text, stderr))
             return
-        short, cut = found
+        short, cut = traceback
         self._put(output.feed(short, whole=text))
         if cut:
             path = self.theme.path(save_text(text, "traceback"))
@@ -238,7 +238,7 @@ class TerminalDisplay:
         self._printed(self._running(), text, stderr=False)
 
     def _attachment(self, kind: str, form: str, content: str) -> None:
-        """A picture or a page: saved, and shown as well as this terminal can."""
+        """Save a picture or a page, and show it as well as this terminal can."""
         theme = self.theme
         if kind == "image":
             if form != "description" and (path := save_image(content, form)):
@@ -261,7 +261,7 @@ class TerminalDisplay:
         self._among_output(rows)
 
     def _file_row(self, content: str, kind: str) -> str:
-        """The path of something that only another program can show."""
+        """Save what only another program can show, and return a row with its path."""
         return self.theme.paint(notes.saved_to(kind, self.theme.path(save_text(content, kind))), "hint")
 
     def _among_output(self, rows: list[str]) -> None:
@@ -306,7 +306,7 @@ class TerminalDisplay:
             self._changed()
 
     def finish(self) -> None:
-        """The turn is over: close what is open, and add an empty line."""
+        """End the turn: close what is open, and add an empty line."""
         with self.screen.lock:
             if self._text_form:
                 self._show_text_form()
@@ -317,7 +317,7 @@ class TerminalDisplay:
             self.flush()
 
     def resumed(self) -> None:
-        """A shell has used the terminal: draw what is open again, below what it wrote."""
+        """Draw what is open again, after a shell has used the terminal and below what it wrote."""
         with self.screen.lock:
             self.screen.forget()
             self.flush()
@@ -329,7 +329,7 @@ class TerminalDisplay:
 
     @contextmanager
     def asking(self) -> Iterator[str]:
-        """The user is asked something at the cursor; gives the open line of the output."""
+        """Prepare for a question at the cursor; yields the open line of the output."""
         status = self.status
         with self.screen.lock:
             what, detail, typed = status.what, status.detail, status.typed
@@ -448,7 +448,7 @@ class TerminalScreen:
         height = len(old)
         if old and self._width != width:
             same = 0
-            # The few terminals that do not wrap old lines again when their width changes are known.
+            # Most terminals wrap old lines again when their width changes; the few that don't are listed.
             if "XTERM_VERSION" not in os.environ and os.environ.get("TERM", "") not in ("linux", "vt100", "vt220"):
                 height = sum(max(1, -(-cells(row) // width)) for row in old)
             height = min(height, lines)

@@ -61,7 +61,7 @@ class Pictures:
             self._found[self.wanted] = find_graphics(self.wanted, self._environ, self._cell(), self._ask)
 
     def rows(self, path: str, columns: int, lines: int, caption: str, theme: Theme) -> list[str]:
-        """The picture above its caption, or only the caption if the picture cannot be shown."""
+        """Return the picture above its caption, or only the caption if the picture can't be shown."""
         graphics = self._found.get(self.wanted)
         if graphics is None or graphics.protocol == "off":
             return [caption]
@@ -110,7 +110,7 @@ def find_graphics(
     cell: tuple[int, int] | None,
     ask: Callable[[str], list[bytes]],
 ) -> Graphics:
-    """How this terminal shows pictures: from the environment, else from its answers to `ask`."""
+    """Determine how this terminal shows pictures: from the environment, else from its answers to `ask`."""
     protocol = _known_protocol(environ) if wanted == AUTO else wanted
     in_tmux = bool(environ.get("TMUX"))
     queries = "" if cell else CELL_SIZE
@@ -136,7 +136,7 @@ def find_graphics(
 
 
 def _known_protocol(environ: Mapping[str, str]) -> str:
-    """The protocol that the environment names. tmux inherits its environment from another terminal: ask it."""
+    """Read the protocol from the environment. tmux inherits its environment from another terminal: ask it."""
     program, term = environ.get("TERM_PROGRAM", ""), environ.get("TERM", "")
     if environ.get("TMUX"):
         return AUTO
@@ -179,7 +179,7 @@ def png_size(data: bytes) -> tuple[int, int] | None:
 
 
 def _draw(data: bytes, graphics: Graphics, columns: int, lines: int) -> tuple[list[str], int]:
-    """The escapes that draw the picture and its height in rows; for blocks, rows of text and 0."""
+    """Return the escapes that draw the picture, and its height in rows; for blocks, rows of text and 0."""
     if graphics.protocol == "blocks":
         image = _open(data)
         width, height, _ = fitted(image.size, (8, 16), columns, lines, _BLOCKS_ENLARGED)
@@ -208,7 +208,7 @@ def _draw(data: bytes, graphics: Graphics, columns: int, lines: int) -> tuple[li
 
 
 def _open(data: bytes) -> Image:
-    """The picture in RGB; transparent parts become white."""
+    """Open the picture as RGB; transparent parts become white."""
     from PIL import Image as images
 
     try:
@@ -231,7 +231,7 @@ def _scaled(image: Image, scale: float) -> Image:
 
 
 def kitty_escapes(png: bytes, columns: int, rows: int) -> list[str]:
-    """The graphics protocol of kitty, Ghostty and Konsole. The cursor does not move."""
+    """Encode a PNG for the graphics protocol of kitty, Ghostty and Konsole. The cursor does not move."""
     data = base64.standard_b64encode(png).decode()
     chunks = [data[at : at + _KITTY_CHUNK] for at in range(0, len(data), _KITTY_CHUNK)] or [""]
     keys = f"a=T,f=100,q=2,C=1,c={columns},r={rows},"

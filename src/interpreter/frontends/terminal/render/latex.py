@@ -14,7 +14,7 @@ _FORMULA = re.compile(
     re.DOTALL,
 )
 _MAX_TEXT_LENGTH = 10_000  # characters that are searched
-_MATH = re.compile(r"[\\^_=]|\A\s*\w{1,3}\s*\Z")  # in a formula; without it, brackets and dollars are just that
+_MATH = re.compile(r"[\\^_=]|\A\s*\w{1,3}\s*\Z")  # formulas match this; other brackets are text
 _SYMBOLS = dict(
     pair.split(":", 1)
     for pair in (
@@ -47,7 +47,7 @@ def readable(text: str) -> str:
 
 
 def _unicode(match: re.Match[str]) -> str:
-    """A formula as plain text; if it is none, or has a command that is unknown here, it stays as it is."""
+    """Turn a formula into plain text; what is none, or has an unknown command, stays as it is."""
     formula = match["a"] or match["b"] or match["c"] or match["d"] or ""
     if formula.isdigit() or not _MATH.search(formula):
         return match[0]
