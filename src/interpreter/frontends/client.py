@@ -18,7 +18,7 @@ from interpreter.config.homes import our_folder
 from interpreter.errors import BusyError, InterpreterError, UsageError
 from interpreter.messages import Chunk, Message, as_original
 
-_MAX_ATTEMPTS = 30  # to reach a server again that was there
+_MAX_ATTEMPTS = 30  # to reconnect to a server that was available before
 
 
 class RemoteInterpreter(AbstractContextManager["RemoteInterpreter"]):
@@ -117,7 +117,7 @@ class RemoteInterpreter(AbstractContextManager["RemoteInterpreter"]):
                 last = (data.get("messages") or [data])[-1]
                 mine = mine or kind == "error" or (last.get("role") == "user" and last.get("content") == content)
                 if not mine:
-                    continue  # what came before the message is no answer to it
+                    continue  # events before the message don't belong to its answer
                 if kind == "error":
                     over = True
                     raise InterpreterError(data["content"])
@@ -134,7 +134,7 @@ class RemoteInterpreter(AbstractContextManager["RemoteInterpreter"]):
         finally:
             if terminal is not None:
                 terminal.display.finish()
-            if not over:  # the consumer has left
+            if not over:  # the consumer stopped reading
                 self.cancel()
 
     def _answer(self, data: dict[str, Any], terminal: Any) -> None:
@@ -204,7 +204,7 @@ class RemoteInterpreter(AbstractContextManager["RemoteInterpreter"]):
             self.ask("POST", f"{self.path}/questions/{question}", {"choice": choice, **more})
         except InterpreterError:
             if any(each["id"] == question for each in self.pending):
-                raise  # else someone else was quicker
+                raise  # otherwise another client answered first
 
     def cancel(self) -> None:
         """End the turn or the block that is running."""

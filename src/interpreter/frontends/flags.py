@@ -15,7 +15,7 @@ from interpreter.config.settings import SETTINGS
 from interpreter.errors import SettingError, UsageError
 from interpreter.frontends.exit_codes import MEANINGS
 
-_IN_FULL = ("--mode",)  # no beginning of it will do: `--mod` has always been --model
+_IN_FULL = ("--mode",)  # can't be abbreviated: `--mod` has always been --model
 
 
 class CommandFlag(NamedTuple):
@@ -24,7 +24,7 @@ class CommandFlag(NamedTuple):
     name: str
     help: str
     short: str = ""
-    value: str = ""  # its name, or the words to choose from; in brackets where it may be left out
+    value: str = ""  # the name of its value, or the choices; in brackets if optional
 
     @property
     def flag(self) -> str:
@@ -316,10 +316,10 @@ _BASH = r"""# Completion for bash. In ~/.bashrc: source <(interpreter --completi
 _interpreter() {
     local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} own
     COMPREPLY=()
-    # `--flag=value` comes in three words.
+    # bash splits `--flag=value` into three words.
     [[ $cur == "=" ]] && cur=""
     [[ $prev == "=" ]] && prev=${COMP_WORDS[COMP_CWORD-2]}
-    # Dashes and underscores are the same.
+    # Treat dashes and underscores alike.
     [[ $prev == --* ]] && own=${prev:2} && prev=--${own//-/_}
     case $prev in
 @LINES@
@@ -415,7 +415,7 @@ def completion_script(shell: str) -> str:
             completed.append((flag, f"Not: {description}" if flag.switch is False else description, value))
     script, lines = {"bash": _BASH, "zsh": _ZSH, "fish": _FISH}[shell], []
     spellings = [name for flag, _, _ in completed for name in flag.names]
-    if shell == "fish":  # it has no ${NAME:-otherwise}
+    if shell == "fish":  # fish has no ${NAME:-otherwise}
         folder = folder.replace("${XDG_CONFIG_HOME:-$HOME/.config}", "$config")
         for program in PROGRAMS:
             for flag, description, value in completed:

@@ -147,7 +147,7 @@ def _start_events(parsed: Parsed, schema_file: str | None) -> int:
     try:
         schema = OutputSchema(schema_file) if schema_file is not None else None
         terminal = Terminal(plain=True, tty=Tty(stdout=sys.stderr))
-        with redirect_stdout(sys.stderr):  # a profile may print what it likes
+        with redirect_stdout(sys.stderr):  # profiles may print anything
             interpreter, _ = configured(parsed)
         _resume(parsed, terminal, interpreter)
         message = _message(parsed, terminal, "--json")
@@ -245,7 +245,7 @@ def piped_text() -> str:
     mode = os.fstat(sys.stdin.fileno()).st_mode
     if not (stat.S_ISFIFO(mode) or stat.S_ISREG(mode) or stat.S_ISSOCK(mode)):
         return ""
-    # Text and nothing but text reaches the model: what is not UTF-8 becomes a mark.
+    # The model gets only text: bytes that aren't UTF-8 become replacement characters.
     with suppress(UnsupportedOperation):  # a profile has read from it
         sys.stdin.reconfigure(errors="replace")  # type: ignore[union-attr]
     if sys.platform != "win32" and not select.select([sys.stdin], [], [], _SILENCE)[0]:
@@ -324,11 +324,11 @@ def _find_model(terminal: Terminal, interpreter: OpenInterpreter) -> bool:
 def configured(parsed: Parsed, present: OpenInterpreter | None = None) -> tuple[OpenInterpreter, Profile | None]:
     """Apply a profile, the environment and the command line to an interpreter; return it and the profile."""
     interpreter = present or OpenInterpreter()
-    package.interpreter = interpreter  # the one of this process, for what a profile imports
+    package.interpreter = interpreter  # `from interpreter import interpreter` in a profile must get this one
     interpreter.in_terminal_interface = True
     if not sys.stdin.isatty() and not sys.stdout.isatty():
         apply(interpreter, headless_defaults(), "default")
-    # Before the profile, which sees them; the weaker source gives way, whichever speaks first.
+    # Before the profile, which may read them. The weaker source loses in any order.
     apply(interpreter, parsed.settings, "flag")
     profile = _load_profile(interpreter, parsed)
     if (llm := interpreter.llm).api_base:
@@ -406,7 +406,7 @@ def described(profile: Profile) -> str:
         rows = profile.text.split("\n")
         for name, value in profile.settings.items():
             at = profile.lines.get(name)
-            # As the file has it: the value of a variable is not shown.
+            # Print the entry as written, so that the value of a variable isn't shown.
             written = rows[at - 1].partition(":")[2].strip() if profile.variables and at else ""
             lines.append(f"  {name} = {written if '$' in written else repr(value)}")
         if profile.languages is not None:

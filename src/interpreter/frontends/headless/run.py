@@ -235,7 +235,7 @@ def say_as_events(
 
 def _turn(run: HeadlessRun, events: Events, turn: Iterator[Event]) -> Iterator[Chunk]:
     interpreter = run.interpreter
-    # Not in the handler itself: the signal may interrupt code that holds a lock `cancel` needs.
+    # Not in the signal handler: it may interrupt code that holds a lock that `cancel` needs.
     interrupts = TurnInterrupts(lambda: call_soon(interpreter.cancel), lambda: None)
     events.begin_turn()
     try:
@@ -251,7 +251,7 @@ def _turn(run: HeadlessRun, events: Events, turn: Iterator[Event]) -> Iterator[C
         interpreter.cancel()
         run.interrupted = True
     except BrokenPipeError:
-        raise  # no one reads the events
+        raise  # the reader of the events is gone
     except Exception as error:  # noqa: BLE001 - the reader of the events should know about any error
         run.error = error
         events.error(error)

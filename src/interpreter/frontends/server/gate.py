@@ -131,7 +131,7 @@ class Users:
                 rows = json.loads(self._file.read_bytes())
                 self._named = {name: User(name, row["role"], row["sha256"]) for name, row in rows.items()}
             except (OSError, ValueError, KeyError, TypeError, AttributeError):
-                self._named = {}  # a damaged file lets no one in
+                self._named = {}  # with a damaged file, named users are refused
             self._stamp = (stamp.st_mtime_ns, stamp.st_ino)
         return list(self._named.values())
 
@@ -270,7 +270,7 @@ class Gate:
         self._rates, self._frames = Rates(limits.rate), Rates(limits.rate * 10)
         self._failures, self._strangers = Rates(_MAX_FAILURES), Rates(_MAX_NOTED)
         self._proxied: frozenset[str] = frozenset()  # names under which a proxy with TLS may be in front
-        self.hosts: frozenset[str] = frozenset()  # what a Host header may be; empty lets no one in
+        self.hosts: frozenset[str] = frozenset()  # accepted Host headers; if empty, all requests are refused
         self.cookie_name = "interpreter"
         self.listener: Listener | None = None
 
@@ -376,7 +376,7 @@ class Gate:
             await self._app(visit.scope, counted, guarded)
         except Refused:
             raise
-        except Exception as error:  # an error page says nothing about the inside
+        except Exception as error:  # the error page must not reveal internals
             if visit.started:
                 raise
             raise Refused(500, "internal", "The server failed at this request. Its terminal says more.") from error
@@ -392,7 +392,7 @@ class Gate:
                 "This link was used before, or is too old. Restart the server for a new one, or send your token.",
             )
         visit.begin(user)
-        has_tls = self._secure or visit.headers.get("x-forwarded-proto") == "https"  # a lie here only costs the liar
+        has_tls = self._secure or visit.headers.get("x-forwarded-proto") == "https"  # a lie harms only its sender
         cookie = (
             f"{self.cookie_name}={self._users.cookie(user)}; HttpOnly; SameSite=Strict; Path=/; "
             f"Max-Age={_COOKIE_DAYS * 86400}{'; Secure' if has_tls else ''}"
@@ -525,7 +525,7 @@ class Gate:
         return user
 
     def _count_failure(self, visit: _Visit) -> None:
-        # Behind a proxy all clients have one address: those who guess must not lock out those who know.
+        # Behind a proxy, all clients share one address: guessing must not lock out clients with a valid token.
         if not self._failures.allows(visit.address):
             raise Refused(429, "rate", "Too many wrong tokens. Wait a minute.")
 
@@ -548,7 +548,7 @@ class Gate:
     def _note(self, visit: _Visit, status: int) -> None:
         name = visit.user.name if visit.user is not None else ""
         if status == 429 or (not name and not self._strangers.allows("")):
-            return  # else they could fill the disk
+            return  # otherwise clients could fill the disk
         self._audit.write(name, visit.method, visit.path, status, visit.address)
 
 
@@ -591,7 +591,7 @@ class _Visit:
         return self.headers.get("x-api-key") or None
 
     def cookie(self, name: str) -> str | None:
-        # As a browser has it: other servers here set cookies, too.
+        # Parse it as browsers send it: other servers on this machine set cookies, too.
         return cookie_parser(self.headers.get("cookie", "")).get(name)
 
 

@@ -1,7 +1,7 @@
 """The web page: its files, and what only a page needs: text as HTML, frames for HTML that code made, a timeline.
 
 The page has no inline scripts or styles, and its policy forbids them. Markdown and code are rendered here, with raw
-HTML escaped. HTML that code displays is served for a frame with an origin of its own: its scripts run, but they reach
+HTML escaped. HTML that code displays is served for a frame with a separate origin: its scripts run, but they reach
 neither the page, nor the server, nor the network.
 """
 
@@ -49,7 +49,7 @@ _FRAME_POLICY = (
     "frame-ancestors 'self'; sandbox allow-scripts"
 )
 _MAX_FRAME_BYTES = 30_000_000  # of HTML in one frame
-_LIGHT, _DARK = "xcode", "github-dark"  # each colour of both can be read on the page's background
+_LIGHT, _DARK = "xcode", "github-dark"  # all colours of both are readable on the page's background
 _FRAME = """<!doctype html><meta charset="utf-8"><style>
 :root { color-scheme: %s; } body { margin: 12px; font: 14px/1.45 system-ui, sans-serif; }
 table { border-collapse: collapse; border: 0; }

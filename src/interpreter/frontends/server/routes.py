@@ -118,7 +118,7 @@ class EventReader:
             self._news.clear()
             self._woken = False
             events = await server.reading(server.hub.read, self._key, *self.position, most)
-            if self._key.owner != self._call.user.name:  # it may not be shared any more
+            if self._key.owner != self._call.user.name:  # check again: sharing may have ended since
                 server.hub.locate(self._call.user, self._key.id)
             if events:
                 self.position = events[-1].position
@@ -153,7 +153,7 @@ class ServerState:
             tuple[str, str], SessionKey
         ] = {}  # sessions that clients of other protocols named, by user and name
         self.shown: dict[SessionKey, str] = {}  # the digest of the block that a chat client was asked about last
-        # Up to where clients of 0.4.3's protocol have had the events of their session.
+        # The last event that clients of 0.4.3's protocol received, by session.
         self.original: dict[SessionKey, tuple[int, int | None]] = {}
 
     async def working(self, function: Callable[..., Result], *args: Any) -> Result:
