@@ -22,7 +22,7 @@ def measured(act):
 
 
 def shown_display():
-    """A display in memory; the server ends with this program, through a pipe."""
+    """Start a display in memory; the server ends with this program, through a pipe."""
     reading, writing = os.pipe()
     command = ["Xvfb", "-screen", "0", "1280x800x24", "-nolisten", "tcp", "-displayfd", str(writing)]
     server = subprocess.Popen(command, pass_fds=(writing,), stderr=subprocess.DEVNULL)
