@@ -78,7 +78,7 @@ def _run(
 
 
 def _table(rows: Sequence[Row], theirs: Sequence[Result], ours: Sequence[Result]) -> str:
-    """The rows by section with both results, then the failures, then a summary per section."""
+    """Write the rows by section with both results, then the failures, then a summary per section."""
     sides = {name: {one.name: one for one in found} for name, found in (("0.4.3", theirs), ("ours", ours)) if found}
     allowed = exceptions()
     lines = ["| row | " + " | ".join(sides) + " |", "|---|" + "---|" * len(sides)]
