@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gadget import PNG, CallTester, calls_of, tester
+from example_computer_tool import PNG, CallTester, calls_of, tester
 from interpreter.errors import ComputerError
 from python_runtimes import ENGINES_FULL
 from sampling import some
