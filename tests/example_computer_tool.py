@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from answering import allowing_calls
+from call_answers import allowing_calls
 from interpreter import OpenInterpreter
 from interpreter.computer_api.tool import TOOLS, ComputerTool, Picture, acts, sends
 from python_runtimes import Ran

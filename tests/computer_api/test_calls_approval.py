@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from answering import allowing_calls
+from call_answers import allowing_calls
 from conversation import Chatting, chatting
 from example_computer_tool import CallTester, calls_of, install, tester
 from interpreter import OpenInterpreter
