@@ -9,7 +9,7 @@ from typing import Any
 
 from playwright.sync_api import Browser, Page, expect
 
-from serving import Serving, serving
+from running_server import Serving, serving
 from waiting import until
 
 LIMIT = 30_000  # milliseconds: only a hang takes this long

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, sync_playwright
 
-from serving import Serving, serving
+from running_server import Serving, serving
 
 
 @pytest.fixture(scope="module")

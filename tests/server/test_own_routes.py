@@ -19,7 +19,7 @@ from websockets.sync.client import connect
 
 from interpreter import AsyncInterpreter
 from model_server import ModelServer, text
-from serving import LIMIT
+from running_server import LIMIT
 from waiting import until
 
 

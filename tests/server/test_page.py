@@ -16,7 +16,7 @@ from playwright.sync_api import Browser, expect
 from interpreter.export import EXPORTERS
 from interpreter.frontends.server import Application
 from model_replies import Reply, Stall, text, tool_call
-from serving import Serving, serving
+from running_server import Serving, serving
 from waiting import until
 from web_page import LIMIT, open_page
 

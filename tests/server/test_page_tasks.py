@@ -17,7 +17,7 @@ from playwright.sync_api import Browser, Request, Route, expect
 from interpreter.frontends.server import routes
 from interpreter.session.events import PlanStep
 from model_replies import Reply, Stall, error, text, tool_call
-from serving import Serving
+from running_server import Serving
 from tiny_package import write_wheel
 from waiting import until
 from web_page import LIMIT, open_page
