@@ -15,7 +15,7 @@ from interpreter.policy.scanners.scanner import Finding, ScannerTool
 CODE = "local total = 1\nprint(total)"
 PROFILE = """\
 from interpreter import interpreter
-from runtimes.moonlight import Moonlight
+from runtimes.example_language import Moonlight
 
 interpreter.computer.languages.append(Moonlight)
 """
