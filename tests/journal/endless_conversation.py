@@ -1,6 +1,6 @@
 """An endless scripted conversation; run as a program, it forks conversations and kills them.
 
-`python endless.py ROOT` reads lines `FOLDER SEED SECONDS`. For each it forks a process that talks, records into
+`python endless_conversation.py ROOT` reads lines `FOLDER SEED SECONDS`. For each it forks a process that talks, records into
 ROOT/FOLDER and is killed SECONDS after its first chunk. The chunks the process received until then are
 reported: lines of JSON `[before, after, characters]`, and an empty line.
 """
