@@ -13,14 +13,14 @@ import pytest
 
 from sampling import some
 
-PROGRAM = Path(__file__).with_name("storm.py")
+PROGRAM = Path(__file__).with_name("random_interrupts.py")
 PHASES = "python shell javascript in_process dropped model chat approval undo export".split()
 # Seconds from the first SIGINT until control is back, even on a slow machine. A lost interrupt would never return.
 MAX_WAIT = 10.0
 
 
 def storm(seed: int, interrupts: int, *phases: str, limit: int = 100) -> dict[str, Any]:
-    """The results of storm.py."""
+    """The results of random_interrupts.py."""
     path = os.pathsep.join([os.environ["PYTHONPATH"], str(PROGRAM.parent.parent)])
     ran = subprocess.run(
         [sys.executable, str(PROGRAM), str(seed), str(interrupts), *phases],

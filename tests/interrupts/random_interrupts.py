@@ -1,6 +1,6 @@
 """Uses the library while SIGINT arrives at random intervals, and prints the results as JSON.
 
-    python storm.py SEED INTERRUPTS PHASE...
+    python random_interrupts.py SEED INTERRUPTS PHASE...
 
 After each action it stops the interrupts and checks that the variables survived and every block has ended.
 """
