@@ -6,7 +6,7 @@ import json
 import re
 from typing import Any
 
-from os_mode.world import Seen, Task, World
+from os_mode.scripted_task import Seen, Task, World
 
 ORDER = {"name": "Ann", "notes": "By Friday", "size": "Large", "gift": True}
 
