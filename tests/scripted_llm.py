@@ -34,11 +34,11 @@ class ScriptedLlm:
         return self.llm.reply([SYSTEM, *(messages or [HELLO])])
 
     def chunks(self, *messages: Message) -> list[Chunk]:
-        """The whole reply without its usage."""
+        """Return the whole reply without its usage."""
         return [chunk for chunk in self.stream(*messages) if chunk.get("format") != "usage"]
 
     def until_error(self, kind: type[Exception]) -> tuple[list[Chunk], Any]:
-        """The chunks before the error, and the error."""
+        """Return the chunks before the error, and the error."""
         chunks: list[Chunk] = []
         with pytest.raises(kind) as caught:
             chunks.extend(self.stream())

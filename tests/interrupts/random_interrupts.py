@@ -143,7 +143,7 @@ class RandomInterrupts:
             self.check(phase)
 
     def check(self, phase: str) -> None:
-        """The variables survived, and every block has ended."""
+        """Check that the variables survived, and that every block has ended."""
         for language in LANGUAGES:
             self._check(phase, self.interpreter, language)
         self._check(phase, self.own, "python")

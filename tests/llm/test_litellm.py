@@ -1,4 +1,4 @@
-"""Models of providers without a row of their own go through LiteLLM, if it is installed, with the same features."""
+"""Models of providers without a row go through LiteLLM, if it is installed, with the same features."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Streams of real servers are odd in many ways; in every wire format they give the same chunks."""
+"""Streams of real servers have many oddities; in every wire format they give the same chunks."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from running_server import Serving, serving
 
 @pytest.fixture(scope="module")
 def module_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """A home and a workspace that last for all tests of a file."""
+    """Make a home and a workspace that last for all tests of a file."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("HOME", str(tmp_path_factory.mktemp("home")))
         patch.chdir(tmp_path_factory.mktemp("workspace"))

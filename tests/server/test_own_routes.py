@@ -32,7 +32,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 class Extended:
-    """A server with routes of its own, served by uvicorn as in scripts for 0.4.3."""
+    """A server with added routes, served by uvicorn as in scripts for 0.4.3."""
 
     def __init__(self) -> None:
         self.interpreter: Any = AsyncInterpreter()
