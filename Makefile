@@ -40,7 +40,7 @@ test-full: .venv/.installed system-packages
 
 test-models: .venv/.installed system-packages
 	@timeout 600 $(PYTHON) scripts/fetch_test_models.py $(TEST_MODELS) || \
-		echo 'Not every test model could be had (see above); the tests that need them are skipped.'
+		echo 'Not every test model could be downloaded (see above); the tests that need them are skipped.'
 	$(PYTHON) -m pytest -rs -m real_model tests/local_models $(ARGS)
 
 check: .venv/.installed

@@ -78,18 +78,18 @@ class Import(NamedTuple):
 
 def problems(package: Path = PACKAGE) -> list[str]:
     """Every breach, as `file:line: what`."""
-    found: list[str] = []
+    rows: list[str] = []
     for file in sorted(package.rglob("*.py")):
         place = file.relative_to(package)
         part = _part(".".join(place.with_suffix("").parts))
         if any(place.match(pattern) for pattern in DATA):
             continue
         if part == "__init__" and place.name != "__init__.py":
-            found.append(f"{place}:1: it has no floor yet: give it one in scripts/check_imports.py")
+            rows.append(f"{place}:1: it has no floor yet: give it one in scripts/check_imports.py")
             continue
         tree = ast.parse(file.read_text(encoding="utf-8"))
-        found += [f"{place}:{line}: {what}" for line, what in _breaches(part, place, tree)]
-    return found
+        rows += [f"{place}:{line}: {what}" for line, what in _breaches(part, place, tree)]
+    return rows
 
 
 def _breaches(part: str, place: Path, tree: ast.Module) -> Iterator[tuple[int, str]]:
@@ -138,7 +138,7 @@ def _refusal(part: str, used: Import) -> str | None:
 
 
 def _imports(tree: ast.Module, place: Path) -> Iterator[Import]:
-    """The file's imports from this package, without imports only for type checkers."""
+    """Yield the file's imports from this package, without imports only for type checkers."""
     for node, lazy in _walk(tree, lazy=False):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
@@ -169,7 +169,7 @@ def _base(node: ast.ImportFrom, place: Path) -> str:
 
 
 def _part(name: str) -> str:
-    """The part that contains a dotted name; other names are public names of the package itself."""
+    """Return the part that contains a dotted name; other names are public names of the package itself."""
     while name and name not in FLOOR:
         name = name.rpartition(".")[0]
     return name or "__init__"
