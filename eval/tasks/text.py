@@ -20,7 +20,7 @@ LEVELS = ["INFO"] * 60 + ["WARNING"] * 22 + ["ERROR"] * 37
 
 
 def _speech(folder: Path) -> None:
-    spoken = [word for word, count in COUNTS.items() for _ in range(count)]
+    spoken = [each for each, count in COUNTS.items() for _ in range(count)]
     Random(7).shuffle(spoken)
     spoken = [word.capitalize() if number % 3 == 0 else word for number, word in enumerate(spoken)]
     write(folder, "speech.txt", *(" ".join(spoken[start : start + 10]) + "." for start in range(0, len(spoken), 10)))

@@ -153,24 +153,24 @@ def _leading_flags(argv: Sequence[str]) -> tuple[list[Found], int]:
     return leading, at
 
 
-def _split_tail(words: list[str]) -> tuple[list[str], list[Found]]:
+def _split_tail(positional: list[str]) -> tuple[list[str], list[Found]]:
     """Words and the flags that end them; a flag between two words belongs to the sentence."""
-    if "--" in words:
-        at = words.index("--")
-        return words[:at] + words[at + 1 :], []
-    for start in range(1, len(words)):
-        if not _looks_like_flag(words[start]):
+    if "--" in positional:
+        at = positional.index("--")
+        return positional[:at] + positional[at + 1 :], []
+    for start in range(1, len(positional)):
+        if not _looks_like_flag(positional[start]):
             continue
         try:
-            found, end = _leading_flags(words[start:])
+            found, end = _leading_flags(positional[start:])
         except UsageError:
             continue
-        if start + end == len(words):
-            return words[:start], found
-    for word in words:
+        if start + end == len(positional):
+            return positional[:start], found
+    for word in positional:
         if word.startswith("--") and _lookup(word) is None and closest(_with_underscores(word), _options(), 0.8):
             raise _unknown(word)
-    return words, []
+    return positional, []
 
 
 def _looks_like_flag(word: str) -> bool:

@@ -246,8 +246,8 @@ def export(form: str, terminal: Terminal, interpreter: OpenInterpreter, argument
         given = shlex.split(argument)
     except ValueError:
         given = [argument]
-    flags = {word for word in given if word.startswith("--")}
-    path = " ".join(word for word in given if not word.startswith("--"))
+    flags = {each for each in given if each.startswith("--")}
+    path = " ".join(each for each in given if not each.startswith("--"))
     known = ("--force", "--keep-secrets", *(("--all", "--verify") if form == "script" else ()))
     if unknown := sorted(flags - set(known)):
         raise UsageError(f"There is no {unknown[0]} here, only {' and '.join(known)}.")

@@ -70,9 +70,9 @@ class UndoOptions(NamedTuple):
 def parse(argument: str) -> UndoOptions:
     """Parse the words after the command; UndoError if one of them is unknown."""
     given = argument.lower().split()
-    places = [word for word in given if word == NOW or re.fullmatch("-?[0-9]+", word)]
+    places = [each for each in given if each == NOW or re.fullmatch("-?[0-9]+", each)]
     known = {*places, *OPTIONS, "--yes", "--blocks"}
-    if unknown := [word for word in given if word not in known]:
+    if unknown := [each for each in given if each not in known]:
         raise UndoError(f"Unknown option: {unknown[0]}. Use a number, or {', '.join(OPTIONS)}.")
     parts = tuple(part for part in PARTS if f"--{part}" in given) or PARTS
     blocks, yes = ("--block" in given or "--blocks" in given), ("-y" in given or "--yes" in given)
@@ -290,11 +290,11 @@ def sentences(undone: UndoResult, shown: bool = True) -> list[str]:
     others = tuple(each for each in obstacles if each.language not in undone.variables)
     twice = {each.sentence for each in others}
     if not shown:
-        more = [words for words in undone.sentences if words not in twice]
+        more = [sentence for sentence in undone.sentences if sentence not in twice]
         return _some([*_variable_lines(replace(plan, variables=others)), *more], _SENTENCES, "of these")
     before = {*twice, *(f"{each.language}: " for each in obstacles)}
     before |= {f"{each.folder} is left" for each in (plan.files.repositories if plan.files else ())}
-    new = [words for words in undone.sentences if words not in plan.notes and not words.startswith(tuple(before))]
+    new = [each for each in undone.sentences if each not in plan.notes and not each.startswith(tuple(before))]
     return _some(new, _SENTENCES, "of these")
 
 

@@ -39,7 +39,7 @@ _VERBS = {"create": "create", "restore": "change", "delete": "delete", "attribut
 
 def diff(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
     given, display = argument.split(), terminal.display
-    numbers = [word for word in given if word != "--all"]
+    numbers = [each for each in given if each != "--all"]
     if len(numbers) > 1 or (numbers and not re.fullmatch("-?[0-9]+", numbers[0])):
         raise UndoError("Give a number, for example %diff 4. %rewind lists them.")
     for point in _blocks(interpreter, int(numbers[0]) if numbers else None):

@@ -66,7 +66,7 @@ class CodeLines:
         return self._colored(visible(text))[0]
 
     def _colored(self, text: str) -> tuple[str, bool]:
-        """Colour a line, and tell whether it ends inside a string or comment."""
+        """Colour a line; the flag is set if it ends inside a string or comment."""
         if self._lexer is None:
             return text, False
         source = "\n".join([*self._context, text]) + "\n"
@@ -265,7 +265,7 @@ class _Error:
 
 
 def shortened(text: str, theme: Theme) -> tuple[str, bool] | None:
-    """Keep only the user's own frames of a traceback, and tell whether any were left out; None for any other text."""
+    """Keep only the user's own frames of a traceback; the flag is set if any are left out. None for other texts."""
     if "Traceback (most recent call last)" not in text:
         return None
     lines, errors = _parsed(without_styles(text).split("\n"))
