@@ -242,22 +242,22 @@ def main() -> None:
     print(f"{'kind':10}" + "".join(f"{tool:>18}" for tool in results))
     kinds = dict.fromkeys(task.kind for task in TASKS)
     for kind in kinds:
-        done = {tool: [each for each in found if each.kind == kind] for tool, found in results.items()}
-        cells = [f"{sum(not each.failure for each in found)} of {len(found)}" for found in done.values()]
+        done = {tool: [each for each in attempts if each.kind == kind] for tool, attempts in results.items()}
+        cells = [f"{sum(not each.failure for each in attempts)} of {len(attempts)}" for attempts in done.values()]
         print(f"{kind:10}" + "".join(f"{cell:>18}" for cell in cells))
-    for tool, found in results.items():
+    for tool, attempts in results.items():
         totals: dict[str, float] = defaultdict(float)
-        for each in found:
+        for each in attempts:
             totals["done"] += not each.failure
             totals["tokens"] += each.tokens
             totals["steps"] += each.steps
             totals["seconds"] += each.seconds
         per = totals["tokens"] / max(totals["steps"], 1)
-        middle = typical_tokens(found)
-        print(f"\n{tool}: {totals['done']:g} of {len(found)} done, {per:.0f} tokens per step", end="")
+        middle = typical_tokens(attempts)
+        print(f"\n{tool}: {totals['done']:g} of {len(attempts)} done, {per:.0f} tokens per step", end="")
         print(f" (median of the tasks: {middle:.0f})", end="")
         print(f" ({totals['steps']:g} steps), {totals['seconds']:.0f} s")
-        for each in found:
+        for each in attempts:
             if each.failure:
                 print(f"  {each.kind}, {each.name}: {each.failure}")
 

@@ -159,10 +159,10 @@ class raises:
 
 def _output_of(command: list[str], stdin: str = "", env: dict[str, str] | None = None) -> tuple[int, str]:
     """Run a program; return its status and output, through a file: a background process may keep a pipe open."""
-    with tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as words:
-        words.write(stdin)
-        words.seek(0)
-        done = subprocess.run(command, stdin=words, stdout=output, stderr=subprocess.STDOUT, timeout=LIMIT, env=env)
+    with tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as source:
+        source.write(stdin)
+        source.seek(0)
+        done = subprocess.run(command, stdin=source, stdout=output, stderr=subprocess.STDOUT, timeout=LIMIT, env=env)
         output.seek(0)
         return done.returncode, output.read()
 

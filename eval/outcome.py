@@ -30,8 +30,8 @@ def expect(holds: object, otherwise: str) -> None:
 
 def numbers(text: str) -> set[float]:
     """Every number in a text, with or without thousands separators."""
-    grouped = {re.sub(r"[,_' ]", "", found) for found in _GROUPED.findall(text)}
-    return {float(found) for found in grouped.union(_PLAIN.findall(text))}
+    grouped = {re.sub(r"[,_' ]", "", number) for number in _GROUPED.findall(text)}
+    return {float(number) for number in grouped.union(_PLAIN.findall(text))}
 
 
 @dataclass(frozen=True)
@@ -66,8 +66,8 @@ class Outcome:
 
     def expect_beside(self, name: str, value: float, within: float = 0.0) -> None:
         """Expect the number soon after the name, as in a line of a table."""
-        for found in re.finditer(rf"\b{re.escape(name)}\b", self.shown, re.IGNORECASE):
-            after = self.shown[found.end() : found.end() + 40].partition("\n")[0]
+        for match in re.finditer(rf"\b{re.escape(name)}\b", self.shown, re.IGNORECASE):
+            after = self.shown[match.end() : match.end() + 40].partition("\n")[0]
             if any(abs(number - value) <= within + 1e-9 for number in numbers(after)):
                 return
         raise Missed(f"nothing says that {name} has {value:g}")

@@ -175,7 +175,7 @@ def find_image_path(text: str) -> str | None:
 
 
 def pytesseract_get_text(img: Any) -> str:
-    return "\n".join(" ".join(words) for words in OpenInterpreter().computer.display.get_text_as_list_of_lists(img))
+    return "\n".join(" ".join(line) for line in OpenInterpreter().computer.display.get_text_as_list_of_lists(img))
 
 
 class SubprocessLanguage(BaseLanguage):

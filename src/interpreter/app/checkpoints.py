@@ -144,8 +144,8 @@ class Forks:
             number = self.all.index(others[0]) + 1
             raise UndoError(f"Fork {number} was made from this one. Use %switch {number} to keep or drop it first.")
         parent = dropped.forked.parent
-        words = f"Drop this fork and all changes in {dropped.workspace}?"
-        question = Question(Confirm(words, "drop", details=dropped))
+        prompt = f"Drop this fork and all changes in {dropped.workspace}?"
+        question = Question(Confirm(prompt, "drop", details=dropped))
         action = Do("drop", dropped.drop, "a fork is being dropped", question=question, recorded=False)
         yield from perform(dropped, action)
         if action.outcome == "done":

@@ -90,8 +90,8 @@ def usable_models(words: Sequence[str], environ: Mapping[str, str], offline: boo
 def models_without_key(words: Sequence[str], environ: Mapping[str, str]) -> Iterator[ModelSource]:
     """Providers that have such models but no key; `key` is the variable to set."""
     for row in PROVIDERS:
-        if row.key_variables and not _key_of(row, environ) and (found := _at_provider(row, words)):
-            yield ModelSource("provider", row.prefix, found, key=row.key_variables[0])
+        if row.key_variables and not _key_of(row, environ) and (models := _at_provider(row, words)):
+            yield ModelSource("provider", row.prefix, models, key=row.key_variables[0])
 
 
 def _at_provider(row: Provider, words: Sequence[str]) -> tuple[Available, ...]:

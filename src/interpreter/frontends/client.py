@@ -278,10 +278,10 @@ def _checked(answer: httpx.Response) -> Any:
         return answer.json() if answer.content else None
     try:
         error = answer.json()["error"]
-        words, kind = error["message"], error["type"]
+        message, kind = error["message"], error["type"]
     except (ValueError, KeyError, TypeError):
-        words, kind = f"The server answered {answer.status_code}.", ""
-    raise BusyError(words) if kind == "busy" else InterpreterError(words)
+        message, kind = f"The server answered {answer.status_code}.", ""
+    raise BusyError(message) if kind == "busy" else InterpreterError(message)
 
 
 def _known_token(url: str) -> str:

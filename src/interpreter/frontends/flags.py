@@ -162,11 +162,11 @@ def _split_tail(positional: list[str]) -> tuple[list[str], list[Found]]:
         if not _looks_like_flag(positional[start]):
             continue
         try:
-            found, end = _leading_flags(positional[start:])
+            tail, end = _leading_flags(positional[start:])
         except UsageError:
             continue
         if start + end == len(positional):
-            return positional[:start], found
+            return positional[:start], tail
     for word in positional:
         if word.startswith("--") and _lookup(word) is None and closest(_with_underscores(word), _options(), 0.8):
             raise _unknown(word)

@@ -32,8 +32,8 @@ def show_chat(interpreter: OpenInterpreter, message: Any = None) -> Iterator[Chu
     if message is not None:
         yield from show_events(interpreter, interpreter.respond(message))
         return
-    while (said := input("> ").strip()) not in ("", "exit", "quit"):
-        yield from show_events(interpreter, interpreter.respond(said))
+    while (typed := input("> ").strip()) not in ("", "exit", "quit"):
+        yield from show_events(interpreter, interpreter.respond(typed))
 
 
 def show_events(interpreter: OpenInterpreter | None, events: Iterator[Event]) -> Iterator[Chunk]:

@@ -109,9 +109,9 @@ def find(name: str) -> ProfileLocation:
         return ProfileLocation(str(path.absolute()))
     stem = _in_folder(BUILTIN, path.stem if path.suffix in KINDS else name)
     # Built-in ones by the stem alone: `groq.py` of 0.4.3 is written in YAML today.
-    for found in (_in_folder(folder(), name), stem, path if path.suffix in KINDS else None):
-        if found is not None and found.is_file():
-            return ProfileLocation(str(found.absolute()))
+    for candidate in (_in_folder(folder(), name), stem, path if path.suffix in KINDS else None):
+        if candidate is not None and candidate.is_file():
+            return ProfileLocation(str(candidate.absolute()))
     advice = _advice(path.stem, sorted({*user_names(), *builtin_names()}))
     raise ProfileError(f"There is no profile {name}, neither in {folder()} nor built in. {advice}")
 

@@ -200,8 +200,8 @@ class Events:
         self.write({"role": "computer", "type": "status", "format": name, "content": content})
 
     def error(self, error: BaseException) -> None:
-        name, words = type(error).__name__, str(error) or type(error).__name__
-        self.write({"role": "computer", "type": "error", "format": name, "content": words})
+        name, message = type(error).__name__, str(error) or type(error).__name__
+        self.write({"role": "computer", "type": "error", "format": name, "content": message})
 
 
 def say_as_events(

@@ -159,9 +159,9 @@ def show_histograms(call: ServerRequest) -> Any:
     if not isinstance(table, TableWindow) or list(table.index) != ["low", "high", "bins", "words"]:
         raise Refused(400, "variable", "This value has no histograms.")
     histograms = []
-    for low, high, bins, words in table.cells:
+    for low, high, bins, common in table.cells:
         counts = [int(each) for each in bins.split()]
-        histograms.append({"low": low, "high": high, "bins": counts} if counts else {"words": words})
+        histograms.append({"low": low, "high": high, "bins": counts} if counts else {"words": common})
     return {"histograms": clean(live, histograms)}
 
 

@@ -416,11 +416,11 @@ async def read_events(call: ServerRequest) -> Any:
 
 async def _stream(reader: EventReader) -> AsyncIterator[str]:
     with closing(reader):
-        while (found := await reader.batch(_HEARTBEAT)) is not None:
-            for event in found:
+        while (batch := await reader.batch(_HEARTBEAT)) is not None:
+            for event in batch:
                 data = event_data(event)
                 yield f"id: {data['position']}\ndata: {dumped(data)}\n\n"
-            if not found:
+            if not batch:
                 yield ": still here\n\n"
 
 
@@ -520,14 +520,14 @@ def _as_attachment(name: str) -> dict[str, str]:
 def list_files(call: ServerRequest) -> Any:
     place = call.query["path"].strip("/")
     with Folder(call.live().interpreter.workspace) as folder:
-        found, names = [], sorted(folder.listdir(place))
+        rows, names = [], sorted(folder.listdir(place))
         for name in names[:_MAX_FILES]:
             with suppress(OSError):
                 facts = folder.stat(f"{place}/{name}" if place else name)
                 kind = {0o040000: "folder", 0o100000: "file", 0o120000: "link"}.get(facts.st_mode & 0o170000, "other")
                 shown = name.encode("utf-8", "replace").decode()
-                found.append({"name": shown, "kind": kind, "size": facts.st_size, "modified": facts.st_mtime})
-    return {"files": found, "more": max(0, len(names) - _MAX_FILES)}
+                rows.append({"name": shown, "kind": kind, "size": facts.st_size, "modified": facts.st_mtime})
+    return {"files": rows, "more": max(0, len(names) - _MAX_FILES)}
 
 
 def read_file(call: ServerRequest) -> Any:
@@ -873,8 +873,8 @@ async def event_socket(server: ServerState, socket: WebSocket) -> None:
     reader = EventReader(call, key, position)
 
     async def send() -> None:
-        while (found := await reader.batch()) is not None:
-            for event in found:
+        while (batch := await reader.batch()) is not None:
+            for event in batch:
                 await socket.send_text(dumped(event_data(event)))
 
     await until_either(socket, send(), _frames(call, socket), reader)

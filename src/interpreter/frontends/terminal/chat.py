@@ -167,10 +167,10 @@ def send(terminal: Terminal, interpreter: OpenInterpreter, text: str, data: str 
     outgoing = attachments.prepare(interpreter, text, data)
     for name in outgoing.missing:
         terminal.tell(f"There is no file {name}.")
-    if found := outgoing.attached:
+    if attached := outgoing.attached:
         folder = interpreter.computer.context.folder_here
-        terminal.tell(f"Attached: {', '.join(os.path.relpath(each.path, folder) for each in found)}.")
-        pictures = [each.path for each in found if each.is_image]
+        terminal.tell(f"Attached: {', '.join(os.path.relpath(each.path, folder) for each in attached)}.")
+        pictures = [each.path for each in attached if each.is_image]
         if pictures and not terminal.plain:  # plain text would only repeat their names
             terminal.follow(interpreter)
             for path in pictures:

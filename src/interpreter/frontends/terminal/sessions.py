@@ -120,12 +120,12 @@ def offer_variables(terminal: Terminal, interpreter: OpenInterpreter) -> None:
     outcomes = None
     with suppress(KeyboardInterrupt):  # it can take a while
         outcomes = follow(interpreter, conversations.restore_variables(interpreter), answer)
-    for how in (outcomes or {}).values():
-        if isinstance(how, NotRestorableError):
-            terminal.tell(str(how), "error")
+    for outcome in (outcomes or {}).values():
+        if isinstance(outcome, NotRestorableError):
+            terminal.tell(str(outcome), "error")
     if machine := conversations.still_running_on(interpreter):
         terminal.tell(f"The session on {visible(machine)} is still running, with its variables.")
-    elif outcomes and any(not isinstance(how, NotRestorableError) for how in outcomes.values()):
+    elif outcomes and any(not isinstance(outcome, NotRestorableError) for outcome in outcomes.values()):
         terminal.tell("Restored.")
     else:
         offer = conversations.variables_offer(interpreter)

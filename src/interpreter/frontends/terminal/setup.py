@@ -79,8 +79,8 @@ def choose_model(terminal: Terminal, interpreter: OpenInterpreter, again: bool =
         raise NoModelError(NO_TERMINAL)
     width = min(terminal.tty.size()[0] - 1, _MAX_WIDTH)
     rows = wrapped(f"{'' if again else 'No model is set up yet. '}Pick a model. I'll remember it.", width)
-    for kind, told in _KINDS.items():
-        rows += wrapped(f"  {kind:<9} {told}", width, hanging=10 if width >= _MAX_WIDTH else 2)
+    for kind, label in _KINDS.items():
+        rows += wrapped(f"  {kind:<9} {label}", width, hanging=10 if width >= _MAX_WIDTH else 2)
     for row, variable in keys_in_environment(os.environ):
         rows.append(f"{variable} is set. To use it: --model {starting_model(row) or f'{row.prefix}/NAME'}")
     terminal.tell("\n".join([*rows, ""]), "")

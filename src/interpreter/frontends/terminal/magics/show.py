@@ -483,9 +483,9 @@ def _run_full_screen(terminal: Terminal, view: TableView | TextView) -> None:
         table = view
 
         def ask(event: KeyPressEvent) -> None:
-            what, words = _ASKED[event.data]
+            what, label = _ASKED[event.data]
             if not table.busy:
-                asked[:] = [what, words]
+                asked[:] = [what, label]
                 entry.text = getattr(table.view, what)
                 entry.buffer.cursor_position = len(entry.text)
                 event.app.layout.focus(entry)

@@ -272,7 +272,7 @@ def summary(undone: UndoResult) -> str:
     plan = undone.plan
     steps = [step for step in plan.files.steps if step.path in undone.restored] if plan.files is not None else []
     files = sum(not touch.is_folder for touch in _touches(steps, _UNDO_VERBS))  # a renamed file counts once
-    names = [name for name, how in undone.variables.items() if isinstance(how, Restored)]
+    names = [name for name, outcome in undone.variables.items() if isinstance(outcome, Restored)]
     parts = [counted(count, what) for count, what in ((len(plan.messages), "message"), (files, "file")) if count]
     if undone.restored and not files:
         parts.append("folders")

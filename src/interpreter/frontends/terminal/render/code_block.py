@@ -293,8 +293,8 @@ def _parsed(lines: list[str]) -> tuple[list[str], list[_Error]]:
             errors.append(_Error())
         elif not errors:
             before.append(line)
-        elif (found := _FRAME.match(line)) and not errors[-1].tail:
-            path = found["ipython"] or found["python"] or ""
+        elif (frame := _FRAME.match(line)) and not errors[-1].tail:
+            path = frame["ipython"] or frame["python"] or ""
             library = next((match[1] for each in _LIBRARIES if (match := each.search(path))), "")
             errors[-1].frames.append(_Frame([line], library.removesuffix(".py")))
         elif errors[-1].frames and not errors[-1].tail and (not line or line.startswith((" ", "-", "[... "))):

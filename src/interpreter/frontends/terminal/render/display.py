@@ -133,8 +133,8 @@ class TerminalDisplay:
                 self._close_view()
                 for line in notes.card(chunk).split("\n"):
                     first, *rest = wrapped(line, width - 1) or [""]
-                    word, space, words = first.partition(" ")  # the action in bold, because colour alone isn't enough
-                    self._put([self.theme.paint(word, "column") + space + words, *rest] if line else [])
+                    word, space, remainder = first.partition(" ")  # the action in bold: colour alone is not enough
+                    self._put([self.theme.paint(word, "column") + space + remainder, *rest] if line else [])
                 self.flush()
 
     def _show_status(self, form: str, content: dict[str, Any]) -> None:

@@ -161,9 +161,9 @@ class MarkdownView:
             level = len(source) - len(source.lstrip("#"))
             source = source.lstrip("#").strip().rstrip("#").rstrip()
             style = theme.rich_style(f"heading{min(level, 3)}")
-        elif piece.kind == "item" and (found := _MARKER.match(source)):
-            source = source[found.end() :]
-            marker = theme.symbol("bullet") if found[1] in "-*+" else found[1]
+        elif piece.kind == "item" and (bullet := _MARKER.match(source)):
+            source = source[bullet.end() :]
+            marker = theme.symbol("bullet") if bullet[1] in "-*+" else bullet[1]
         if unfinished:  # an open emphasis or code span is closed, so that it does not jump later
             tail = source.rpartition("\n")[2]
             if tail.count("`") % 2:

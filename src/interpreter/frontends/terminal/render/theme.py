@@ -143,9 +143,9 @@ def background_by_environment(environ: Mapping[str, str]) -> str:
 
 def background_by_answer(answer: bytes) -> str:
     """Read the background from the terminal's answer to a query, such as `rgb:ffff/ffff/ffff`."""
-    _, found, rest = answer.partition(b"rgb:")
+    _, separator, rest = answer.partition(b"rgb:")
     values = rest.rstrip(b"\x07\x1b\\").split(b"/")
-    if not found or len(values) != 3:
+    if not separator or len(values) != 3:
         return ""
     try:
         red, green, blue = (int(value, 16) / float((1 << 4 * len(value)) - 1) for value in values)
