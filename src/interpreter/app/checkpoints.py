@@ -112,7 +112,7 @@ class Forks:
         return merged
 
     def drop_others(self) -> Generator[Event, None, bool]:
-        """Drop all other forks after asking; returns whether it was done. Only for the original."""
+        """Drop all other forks after asking, and return whether that was done. Only for the original."""
         kept = self.current
         others = [each for each in self.all if each is not kept]
         if not others or kept.forked is not None:
@@ -136,7 +136,7 @@ class Forks:
         return action.outcome == "done"
 
     def drop(self) -> Generator[Event, None, bool]:
-        """End the current fork after asking, and go back to its origin; returns whether it was done."""
+        """End the current fork after asking, go back to its origin, and return whether that was done."""
         dropped = self.current
         if dropped.forked is None:
             raise UndoError("This is the original, not a fork. Use %switch to go to the fork you want to drop.")

@@ -135,7 +135,7 @@ def still_running_on(interpreter: OpenInterpreter) -> str:
 
 
 def restore_variables(interpreter: OpenInterpreter) -> Generator[Event, None, Outcomes | None]:
-    """Restore the variables of a conversation that was just resumed; by language, how that went.
+    """Restore the variables of a conversation that was just resumed; return the outcome for each language.
 
     It asks first, unless code runs without asking. None if the answer was no, or nothing was saved. The answer `RERUN`
     is for the front end: it runs the blocks again, with `Rerun(interpreter, approved=True)`.
@@ -221,7 +221,7 @@ def blocks_to_rerun(entries: Iterable[Entry]) -> list[RecordedBlock]:
 
 
 class Rerun:
-    """Runs the blocks that ran well once more, in order, until one fails. Each is approved as always.
+    """Runs the successful blocks once more, in order, until one fails. Each needs approval as usual.
 
     With a language, it runs only the blocks in that language, in a new runtime. That brings variables back where undo
     cannot. `approved` means that the user has approved all of them at once: a block is then asked about only if more
@@ -242,7 +242,7 @@ class Rerun:
         self.done = 0  # how many ran well this time
 
     def events(self) -> Generator[Event, None, int]:
-        """Run them, yielding the code and then the events of each; returns how many succeeded."""
+        """Run them, yield the code and then the events of each, and return how many succeeded."""
         interpreter, language = self._interpreter, self.language
         if language is not None:
             end = Do(
@@ -308,6 +308,6 @@ def load_messages(interpreter: OpenInterpreter, path: str = "") -> Generator[Eve
 
 
 def _message_file(interpreter: OpenInterpreter, path: str) -> str:
-    """Relative to the workspace: where the runtimes are, only code says."""
+    """Resolve a path in the workspace, not in the runtimes' current folder, which only code knows."""
     path = os.path.join(interpreter.workspace, os.path.expanduser(path or "messages.json"))
     return path if path.endswith(".json") else path + ".json"

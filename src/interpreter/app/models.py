@@ -88,7 +88,7 @@ def usable_models(words: Sequence[str], environ: Mapping[str, str], offline: boo
 
 
 def models_without_key(words: Sequence[str], environ: Mapping[str, str]) -> Iterator[ModelSource]:
-    """Providers that have such models but no key; `key` is the variable to set."""
+    """Yield providers that have such models but no key; `key` is the variable to set."""
     for row in PROVIDERS:
         if row.key_variables and not _key_of(row, environ) and (models := _at_provider(row, words)):
             yield ModelSource("provider", row.prefix, models, key=row.key_variables[0])
@@ -116,7 +116,7 @@ def _has(name: str, words: Sequence[str]) -> bool:
 
 
 def model_problem(interpreter: OpenInterpreter) -> ModelError | None:
-    """Why the model can't be used, judging by the settings."""
+    """Say why the model can't be used, judging by the settings."""
     llm = interpreter.llm
     if getattr(llm.completions, "__self__", None) is not llm:
         return None  # the caller's own function
@@ -158,7 +158,7 @@ def default_by_key(environ: Mapping[str, str]) -> tuple[str, str] | None:
 
 
 def choose_by_key(interpreter: OpenInterpreter) -> str | None:
-    """Use the model that goes with a key in the environment; the variable with that key, None if there is none."""
+    """Use the model for a key in the environment; return the variable with that key, None if there is none."""
     llm = interpreter.llm
     has_own_completions = getattr(llm.completions, "__self__", None) is not llm
     default = default_by_key(os.environ)
@@ -170,7 +170,7 @@ def choose_by_key(interpreter: OpenInterpreter) -> str | None:
 
 
 def use_server_model(interpreter: OpenInterpreter, server: servers.LocalServer, model: servers.Model) -> int | None:
-    """Use a model of a server on this machine; its window in tokens, if that is known."""
+    """Use a model of a server on this machine; return its window in tokens, if known."""
     llm = interpreter.llm
     window = servers.context_of(server, model, llm.context_window)
     llm.model, llm.api_base = server.model_string(model), server.api_base
@@ -193,7 +193,7 @@ class Remembered(NamedTuple):
 
     @property
     def problem(self) -> str:
-        """Why it can't answer now, judging by this machine; empty if it may be able to."""
+        """Say why it can't answer now, judging by this machine; empty if it may be able to."""
         from interpreter.llm.local import (
             engine,
             weights,
