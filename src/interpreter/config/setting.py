@@ -411,7 +411,7 @@ def origins(group: SettingsGroup) -> dict[str, str]:
 
 @contextmanager
 def speaking_as(source: str, where: str) -> Iterator[None]:
-    """Assignments to settings in this context come from this source, and do not replace a stronger one."""
+    """Mark assignments to settings in this context as from this source; they don't replace a stronger one."""
     token = _speaker.set((source, where))
     try:
         yield

@@ -1,4 +1,4 @@
-"""Read a profile, from a file or an address, and set an interpreter up as it says; a profile in Python is run."""
+"""Read a profile from a file or an address, and apply it to an interpreter; a profile in Python is run."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def read(place: ProfileLocation, text: str, environ: Mapping[str, str] = os.envi
 
 
 def _take(profile: Profile, entry: Entry, environ: Mapping[str, str]) -> Iterator[str]:
-    """Put one entry into the profile; notices about it. SettingError if something is wrong with it."""
+    """Put one entry into the profile and yield notices about it. Raises SettingError for a wrong one."""
     key, value = RENAMED.get(entry.key, entry.key), entry.value
     if key in _ROWS:
         if key in profile.settings:
@@ -177,7 +177,7 @@ class Entry:
 
 
 def yaml_entries(text: str, name: str) -> list[Entry]:
-    """Every value of a YAML text, in order."""
+    """Yield every value of a YAML text, in order."""
     import yaml
 
     def walk(node: Any, prefix: str) -> Iterator[Entry]:
@@ -223,7 +223,7 @@ def _check_size(node: Any, name: str) -> None:
 
 
 def json_entries(text: str, name: str) -> list[Entry]:
-    """Every value of a JSON text, in order."""
+    """Yield every value of a JSON text, in order."""
     try:
         data = json.loads(text)
     except (json.JSONDecodeError, RecursionError) as error:

@@ -140,9 +140,9 @@ def make_default() -> Path:
 
 
 def reset(name: str | None = None) -> list[str]:
-    """Restore a built-in profile, or all of them; returns lines that say what was done.
+    """Restore a built-in profile, or all of them; return lines about what was done.
 
-    A file of the user's that replaced it is kept, under the name NAME_custom.
+    The user's own version is kept, under the name NAME_custom.
     """
     names = builtin_names()
     if name is not None:
