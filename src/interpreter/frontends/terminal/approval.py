@@ -267,7 +267,7 @@ def _always_allow(terminal: Terminal, question: Question, rules: RuleEditor) -> 
 
 
 def _grant(terminal: Terminal, interpreter: OpenInterpreter, question: Question, word: str) -> Answer | None:
-    """Give the sandbox what the block asks for: for this block, this session, or always."""
+    """Grant what the block asks for to the sandbox: for this block, this session, or always."""
     if word not in ("a", "always"):
         return Answer(GRANT, scope="session" if word in ("s", "session") else "block")
     rules, request = interpreter.approver.rules, question.subject.details.sandbox_request

@@ -129,14 +129,14 @@ def _as_command(text: str) -> str:
 
 
 def answer(terminal: Terminal, interpreter: OpenInterpreter, text: str, data: str = "") -> Iterator[Chunk]:
-    """One turn; an error is shown, and the chat continues."""
+    """Run one turn; show an error, and let the chat continue."""
     with _errors_shown(terminal, interpreter):
         yield from show_turn(terminal, interpreter, send(terminal, interpreter, text, data))
 
 
 @contextmanager
 def _errors_shown(terminal: Terminal, interpreter: OpenInterpreter) -> Iterator[None]:
-    """Errors in here are shown once, as a message, and do not end the chat."""
+    """Show errors in this context once, as a message; they don't end the chat."""
     try:
         yield
     except KeyboardInterrupt:
@@ -224,7 +224,7 @@ def greet(terminal: Terminal, interpreter: OpenInterpreter) -> None:
 
 
 def example_request(folder: str) -> str:
-    """Something to ask that fits the files of a folder."""
+    """Suggest a request that fits the files of a folder."""
     names: dict[str, str] = {}  # the first name of each kind
     with suppress(OSError), os.scandir(folder) as entries:
         for entry in islice(entries, _MAX_ENTRIES):
@@ -273,7 +273,7 @@ def connect(terminal: Terminal, interpreter: OpenInterpreter) -> None:
 
 
 def check_rules(interpreter: OpenInterpreter) -> None:
-    """PolicyError if the rules have a mistake, before it stops the first block; nothing is loaded if there are none."""
+    """Raise PolicyError for a mistake in the rules before it stops the first block; load nothing if there are none."""
     from interpreter.policy import files as rule_files
 
     if rule_files.are_there(interpreter.workspace):

@@ -68,7 +68,7 @@ class TypeAhead:
 
     @property
     def shown(self) -> str:
-        """All of it, as one line."""
+        """Return all of it as one line."""
         return " ⏎ ".join([*self.sent, self.open])
 
     def take_sent(self) -> str:
@@ -118,7 +118,7 @@ class TurnKeyboard:
 
     @contextmanager
     def on(self) -> Iterator[None]:
-        """For the length of a turn."""
+        """Handle keys and Ctrl-C inside this context, which lasts one turn."""
         display = self._display
         before, display.on_change = display.on_change, self._reschedule
         thread = threading.Thread(target=self._run, name="keyboard", daemon=True)

@@ -103,7 +103,7 @@ class Prompt:
 
 
 def ask_line(tty: Tty, question: str, password: bool = False) -> str | None:
-    """One line, None at the end of input."""
+    """Ask for one line; None at the end of input."""
     session = _session(tty, InMemoryHistory(), _bindings(lambda text: False))
     try:
         return _ask(session, ANSI(question), is_password=password)
@@ -142,7 +142,7 @@ _background: list[str] = []  # work in the background, for the status line
 
 
 def show_data_stack(progress: str) -> None:
-    """Begin the status line with what is being done for the data packages, if anything; from any thread."""
+    """Begin the status line with the progress of the data packages, if any; any thread may call this."""
     _background[:] = [visible_line(f"data packages: {progress}")] if progress else []
     for loop, session in list(_waiting):
         with suppress(RuntimeError):  # it has just been left
@@ -355,7 +355,7 @@ class Suggestions(Completer):
 
 
 def status_facts(interpreter: OpenInterpreter) -> list[str]:
-    """Model, safety, context, cost and folder, the most important first. Nothing is queried for them."""
+    """List model, safety, context, cost and folder, the most important first, without querying anything."""
     mode = mode_of(interpreter)
     safety = {"ask": "asks first", "auto": "auto run"}.get(mode, str(mode))
     if mode == "auto-in-sandbox" and interpreter.sandbox == "off":
@@ -394,7 +394,7 @@ def status_line(facts: list[str], width: int, separator: str = " · ") -> str:
 
 
 def fitted(parts: list[str], width: int, separator: str = " · ") -> str:
-    """As many parts as fit, from the left; the first one is cut if even that does not fit."""
+    """Join as many parts as fit, from the left; the first one is cut if even that does not fit."""
     line = clip(parts[0], max(1, width)) if parts else ""
     for part in parts[1:]:
         longer = line + separator + part

@@ -109,7 +109,7 @@ class Terminal:
 
     @contextmanager
     def early_keys(self) -> Iterator[None]:
-        """For the first prompt: keep what was typed before it. A line that was ended with Enter is sent."""
+        """Keep what was typed before the first prompt. A line that was ended with Enter is sent."""
         self.typed.feed(early_keys())
         if self.plain or not self.tty.in_foreground or not in_main_thread():
             yield
@@ -148,7 +148,7 @@ class Terminal:
         self.tty.write(f"{shown}\a")
 
     def ask(self, question: str, password: bool = False, guarded: bool = False) -> str | None:
-        """One line from the user, None at the end of input; `guarded`: nothing typed before may answer it."""
+        """Ask for one line, None at the end of input; `guarded`: nothing typed before may answer it."""
         tty = self.tty
         pause = self.busy.paused("asking", guarded) if self.busy else nullcontext()
         with pause, self.display.asking() as begun:
@@ -201,7 +201,7 @@ class Terminal:
 
     @contextmanager
     def suspended(self) -> Iterator[None]:
-        """Another program, such as an editor, draws here and reads the keys."""
+        """Let another program, such as an editor, draw here and read the keys."""
         with self.busy.paused("elsewhere") if self.busy else nullcontext(), self.display.asking():
             yield
 

@@ -54,7 +54,7 @@ class Tty:
         self._key_mode: list[object] | None = None  # while it is on
 
     def type_at_terminal(self) -> None:
-        """After standard input was read from a pipe: read keys from the terminal that shows us, if there is one."""
+        """Read keys from the controlling terminal, if there is one, after standard input was read from a pipe."""
         if self.can_type or not self.can_show:
             return
         with suppress(OSError):
@@ -83,7 +83,7 @@ class Tty:
         return columns or 80, lines or 24
 
     def cell(self) -> tuple[int, int] | None:
-        """Width and height of a character in pixels, if the system knows them."""
+        """Return width and height of a character in pixels, if the system knows them."""
         try:
             answer = fcntl.ioctl(self.stdout.fileno(), termios.TIOCGWINSZ, bytes(8))
         except (OSError, ValueError):
@@ -138,7 +138,7 @@ class Tty:
 
     @contextmanager
     def keys(self, marks: bool) -> Iterator[None]:
-        """Keys are read one by one and not echoed; Ctrl-C and Ctrl-Z still work. `marks` surround a paste."""
+        """Read keys one by one without echo; Ctrl-C and Ctrl-Z still work. `marks` surround a paste."""
         iflag, oflag, cflag, lflag, ispeed, ospeed, cc = termios.tcgetattr(self.stdin.fileno())
         cc = list(cc)
         cc[termios.VMIN], cc[termios.VTIME] = 1, 0
@@ -212,7 +212,7 @@ _early_keys = bytearray()
 
 
 def hide_early_keys() -> None:
-    """Keep what is typed from here to the first prompt; what the terminal has shown of it so far is erased."""
+    """Keep what is typed from now to the first prompt, and erase what the terminal has shown of it."""
     tty = Tty()
     if not (tty.in_foreground and tty.can_draw):
         return
@@ -238,7 +238,7 @@ def unread_keys(tty: Tty) -> bytes:
 
 
 def prompt_toolkit_options(tty: Tty) -> dict[str, Any]:
-    """Input, output and colours for an application of prompt_toolkit."""
+    """Return input, output and colours for an application of prompt_toolkit."""
     from prompt_toolkit.input import create_input
     from prompt_toolkit.output import ColorDepth, create_output
 

@@ -102,7 +102,7 @@ class _MarkedRows:
         return out or [("", "  No matches.\n")]
 
     def keys(self, steps: dict[str, int], leave: str) -> KeyBindings:
-        """Keys that move by these steps, Enter to take, and Ctrl-C, Escape and `leave` to leave."""
+        """Bind keys that move by these steps, Enter to choose, and Ctrl-C, Escape and `leave` to leave."""
         from prompt_toolkit.key_binding import KeyBindings
 
         keys = KeyBindings()

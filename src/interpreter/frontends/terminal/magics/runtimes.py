@@ -164,7 +164,7 @@ def run_file(terminal: Terminal, interpreter: OpenInterpreter, argument: str) ->
 
 
 def run_code(terminal: Terminal, interpreter: OpenInterpreter, line: str) -> None:
-    """`!command`, `%% command` and `>>> code`, in the runtime that the model uses; it does not see those with %%."""
+    """Run `!command`, `%% command` or `>>> code` in the runtime that the model uses; the model doesn't see %%."""
     if line.startswith(">>>"):
         language, code, example = "python", own_blocks.python_of(line), "some code after >>>, for example >>> 1 + 1"
     else:

@@ -1,6 +1,6 @@
 """%show: a value of a live runtime. A table can be sorted, filtered, searched, summed up, exported and copied.
 
-The value stays where it is, and as it is: the runtime sends the rows on the screen, and nothing more.
+The value stays in the runtime, unchanged: the runtime sends only the rows on the screen.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _OPTION = re.compile(r"(?:^|\s)(?:(sort|filter|find|columns|rows|stats|export)=(
 
 
 class ShownValue:
-    """A value in a runtime, to look at again and again."""
+    """A value in a runtime that can be read repeatedly."""
 
     def __init__(self, interpreter: OpenInterpreter, language: str, name: str) -> None:
         self._interpreter, self._language, self.name = interpreter, language, name
@@ -134,7 +134,7 @@ def show(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> Non
 
 
 def parsed(text: str) -> tuple[str, dict[str, str]]:
-    """`df sort=total desc filter=region == "EU"` as the name and the options; the value of one ends before the next."""
+    """Split `df sort=total desc filter=region == "EU"` into the name and the options; a value ends at the next."""
     matches = list(_OPTION.finditer(text))
     options: dict[str, str] = {}
     for option, end in zip(matches, [*(each.start() for each in matches[1:]), len(text)], strict=False):
@@ -171,7 +171,7 @@ def _language_of(interpreter: OpenInterpreter, name: str) -> str:
 
 
 def copy(terminal: Terminal, text: str) -> str:
-    """Put a text on the clipboard: of this machine, or through the terminal of the machine that the user sits at."""
+    """Copy a text to this machine's clipboard, or through the terminal to that of the user's machine."""
     from interpreter.computer_api.platforms import open_clipboard
 
     if len(text) > _MAX_COPY_LENGTH:
@@ -230,7 +230,7 @@ def column_texts(texts: Sequence[str], right: bool, widest: int) -> list[str]:
 
 
 def show_table(terminal: Terminal, source: ShownValue, first: TableWindow, view: TableQuery, at_once: bool) -> None:
-    """All of a small table, a view of a large one; its beginning if no keys can be read."""
+    """Show all of a small table, or a view of a large one; only its beginning if no keys can be read."""
     columns, lines = terminal.tty.size()
     rows, places = drawn(first, columns - 1)
     fits = at_once or (first.rows <= lines - 4 and len(places) == first.columns)
@@ -244,7 +244,7 @@ def show_table(terminal: Terminal, source: ShownValue, first: TableWindow, view:
 
 
 def show_output(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
-    """All that the last block wrote, also what was shortened when it was shown."""
+    """Show all that the last block wrote, also what was shortened before."""
     output = interpreter.computer.context.last_output
     if output is None:
         raise UsageError("No block has run yet.")
@@ -274,7 +274,7 @@ def _show(terminal: Terminal, view: TableView | TextView, title: str, rows: list
 class TableView:
     """A part of a table, fetched as it is moved. Positions are rows and columns of the table.
 
-    What the runtime is asked for, it is asked for in a thread, so that a slow answer can be stopped.
+    A thread sends the requests to the runtime, so that a slow answer can be stopped.
     """
 
     keys = "s sort  f filter  / search  i statistics  e export  c copy  r reset  q leave"
@@ -389,7 +389,7 @@ class TableView:
         return "i goes back to the table"
 
     def _do(self, work: Callable[[], str]) -> None:
-        """Do it in a thread, and then show the message that it gives; what comes quickly is on the screen at once."""
+        """Do it in a thread, then show its message; wait briefly, so that quick results show at once."""
 
         def run() -> None:
             try:

@@ -172,7 +172,7 @@ def _show(terminal: Terminal, plan: UndoPlan, done: bool) -> None:
 
 
 def _overwritten(terminal: Terminal, interpreter: OpenInterpreter, plan: UndoPlan) -> set[str]:
-    """Ask about each file that was changed since the blocks ran: the paths to restore."""
+    """Ask about each file that was changed since the blocks ran; return the paths to restore."""
     overwrite: set[str] = set()
     for number, step in enumerate(plan.drifted):
         left = [each.path for each in plan.drifted[number:]]
@@ -198,7 +198,7 @@ def _overwritten(terminal: Terminal, interpreter: OpenInterpreter, plan: UndoPla
 
 
 def show_difference(terminal: Terminal, text: str, most: int | None = None) -> int:
-    """Show a diff; how many lines of it were left out."""
+    """Show a diff and return how many of its lines were left out."""
     shown, left = diff_rows(text, getattr(terminal.display, "theme", None), most)
     terminal.display.finish()
     terminal.tty.write("".join(f"{row}\n" for row in shown))
@@ -374,6 +374,6 @@ def labelled(point: Checkpoint) -> str:
 
 
 def clock_time(moment: float) -> str:
-    """Today's by the clock, older ones with the day."""
+    """Format a time: today's by the clock, older ones with the day."""
     then, now = time.localtime(moment), time.localtime()
     return time.strftime("%H:%M" if then[:3] == now[:3] else "%d %b %H:%M", then)

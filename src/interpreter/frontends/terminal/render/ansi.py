@@ -146,7 +146,7 @@ class ProgramText:
 
 
 def program_text(text: str, color: bool) -> str:
-    """Something that a program says, with its colours if it may have them."""
+    """Make a program's text safe to show, with its colours if it may have them."""
     program = ProgramText(color, limit=None)
     return "\n".join([*program.feed(text), program.open])
 
@@ -184,7 +184,7 @@ def clip(text: str, width: int) -> str:
 
 
 def wrapped(text: str, width: int, hanging: int = 0) -> list[str]:
-    """Plain text in lines that fit. A continued line is indented like its beginning, plus `hanging`."""
+    """Wrap plain text into lines that fit. A continued line is indented like its beginning, plus `hanging`."""
     from textwrap import wrap
 
     rows: list[str] = []

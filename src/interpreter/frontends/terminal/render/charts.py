@@ -161,7 +161,7 @@ class _Panel:
         return rows + self._hint(" " * (gutter + 2) + self._centred(self.x, self.columns))
 
     def _y_labels(self) -> dict[int, str]:
-        """By row; fewer of them if two would share one."""
+        """Return the labels by row; fewer of them if two would share one."""
         last = self.height - 1
         places = [(round((_SCALE - at) * last / _SCALE), clip(label, self.width // 3)) for at, label in self.ticks[1]]
         strides = (places[::stride] for stride in range(1, len(places) + 1))

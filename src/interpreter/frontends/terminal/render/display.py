@@ -233,7 +233,7 @@ class TerminalDisplay:
             self._among_output([self.theme.paint(f"{self.theme.symbol('more')} whole traceback: {path}", "hint")])
 
     def _show_text_form(self) -> None:
-        """No better form of a display has arrived: show its text."""
+        """Show the text form of a display, because no better form has arrived."""
         text, self._text_form = self._text_form, ""
         self._printed(self._running(), text, stderr=False)
 
@@ -265,7 +265,7 @@ class TerminalDisplay:
         return self.theme.paint(notes.saved_to(kind, self.theme.path(save_text(content, kind))), "hint")
 
     def _among_output(self, rows: list[str]) -> None:
-        """Our own rows in the middle of a block's output."""
+        """Insert our own rows into a block's output."""
         if rows and isinstance(self._view, OutputView):
             self._view.empty = False
             line = self._view.take_line()
@@ -286,7 +286,7 @@ class TerminalDisplay:
     # -- lines of ours, and turns --------------------------------------------------------------------------
 
     def line(self, text: str, style: str = "hint") -> None:
-        """Our own line between the parts of the stream."""
+        """Show our own line between the parts of the stream."""
         with self.screen.lock:
             self._close_view()
             rows = wrapped(visible(text, PROSE), self.screen.width - 1)
@@ -401,7 +401,7 @@ class TerminalDisplay:
         return math.inf if output else STALL_DELAY
 
     def deadline(self) -> float | None:
-        """When `tick` wants to be called next; None: not before something changes."""
+        """Return the time for the next call of `tick`; None if nothing is due before something changes."""
         with self.screen.lock:
             if self._dirty or self._commit:
                 return self._next_draw
@@ -466,7 +466,7 @@ class TerminalScreen:
             self._write(text)
 
     def forget(self) -> None:
-        """Leave the open rows as they are: another program writes from here."""
+        """Leave the open rows as they are, because another program writes below them."""
         self._rows = []
 
 
@@ -489,7 +489,7 @@ class Status:
         self._until = None if seconds is None else now + seconds
 
     def appears_at(self, delay: float) -> float | None:
-        """When the spinner is due; None if idle."""
+        """Return when the spinner is due; None if idle."""
         if not self.what or delay == math.inf:
             return None
         return self.quiet_since + delay if self._until is None else self._since

@@ -41,7 +41,7 @@ _CUBE_LEVELS = (0, 95, 135, 175, 215, 255)
 
 
 class Pictures:
-    """Shows pictures. The first one makes it find out what the terminal can do."""
+    """Shows pictures. Before the first one, it queries what the terminal can do."""
 
     def __init__(
         self,
@@ -155,7 +155,7 @@ def _known_protocol(environ: Mapping[str, str]) -> str:
 def fitted(
     pixels: tuple[int, int], cell: tuple[int, int], columns: int, lines: int, enlarge: float = 1.0
 ) -> tuple[int, int, float]:
-    """Columns and rows for a picture, and the scale that makes it fit."""
+    """Return columns and rows for a picture, and the scale that makes it fit."""
     most_columns = max(columns - 1, 1)
     most_rows = max(min(int(lines * SCREEN_SHARE), lines - 3), 2)
     width, height = pixels[0] / cell[0], pixels[1] / cell[1]
@@ -168,7 +168,7 @@ def fitted(
 
 
 def png_size(data: bytes) -> tuple[int, int] | None:
-    """Width and height of a PNG, from its header; None for anything else."""
+    """Read width and height of a PNG from its header; None for anything else."""
     if data[:8] != b"\x89PNG\r\n\x1a\n" or data[12:16] != b"IHDR" or len(data) < 24:
         return None
     width, height = struct.unpack(">II", data[16:24])
@@ -242,7 +242,7 @@ def kitty_escapes(png: bytes, columns: int, rows: int) -> list[str]:
 
 
 def sixel_escape(image: Image, colors: int) -> str:
-    """Sixel graphics: six rows of pixels at a time, one pass for each colour in them. The cursor ends up below."""
+    """Encode sixel graphics: six rows of pixels at a time, one pass for each colour. The cursor ends up below."""
     from PIL.Image import Dither
 
     paletted = image.quantize(colors, dither=Dither.NONE if colors > 16 else Dither.FLOYDSTEINBERG)
@@ -269,7 +269,7 @@ def sixel_escape(image: Image, colors: int) -> str:
 
 
 def block_rows(image: Image, columns: int, rows: int, colors: int) -> list[str]:
-    """Half blocks: two pixels above each other in every cell, for terminals without graphics."""
+    """Draw half blocks, two pixels above each other in every cell, for terminals without graphics."""
     from PIL import ImageFilter, ImageStat
     from PIL.Image import Dither, Resampling, new
 

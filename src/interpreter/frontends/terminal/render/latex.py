@@ -40,7 +40,7 @@ _MARKUP = re.compile(r"([*_`\[\]<~\\])")
 
 
 def readable(text: str) -> str:
-    """Markdown with its simple formulas as Unicode; code stays as it is."""
+    """Turn the simple formulas in Markdown into Unicode; code stays as it is."""
     if ("$" not in text and "\\" not in text) or len(text) > _MAX_TEXT_LENGTH:
         return text
     return _FORMULA.sub(_unicode, text)
@@ -76,7 +76,7 @@ def _wrapped(text: str) -> str:
 
 
 def _script(found: re.Match[str]) -> str:
-    """As small characters where Unicode has them all."""
+    """Write sub- or superscripts as small characters if Unicode has them all."""
     signs, text = (_RAISED if found[1] == "^" else _LOWERED), found[2] if found[2] is not None else found[3]
     if "\\" in text:
         return found[0]  # symbols first

@@ -296,7 +296,7 @@ class Blocks:
         return self._in_list or not item[2][0].isdigit() or item[2] in ("1.", "1)")
 
     def _join(self, piece: Piece, line: str) -> list[Piece] | None:
-        """Continue the open piece: the pieces that this finishes, None if the line does not belong to it."""
+        """Continue the open piece; return the pieces that this finishes, None if the line does not belong to it."""
         lines = piece.lines
         if piece.kind == "text":
             if len(lines) == 1 and len(lines[0]) <= _MAX_TITLE_LENGTH and _SETEXT.match(line):
@@ -343,7 +343,7 @@ class Blocks:
 
 @cache
 def _parser() -> MarkdownIt:
-    """CommonMark with tables. HTML is text, and so is a reference, because its definition is in another piece."""
+    """Make a parser for CommonMark with tables. HTML is text; so are references, defined in other pieces."""
     from markdown_it import MarkdownIt
 
     return MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"]).disable("reference")

@@ -145,7 +145,7 @@ class Touch(NamedTuple):
 
 
 class Group(NamedTuple):
-    """One path, or a folder in which the same happened to so many paths."""
+    """One path, or a folder with the number of paths in it that changed in the same way."""
 
     what: str
     name: str

@@ -185,6 +185,6 @@ class PlainDisplay:
         self._line_begun = False
 
     def _ignore(self, *arguments: object) -> None:
-        """Nothing here is animated or drawn again."""
+        """Do nothing: plain text is not animated or drawn again."""
 
     begin = running = resumed = stopping = typed = tick = deadline = _ignore

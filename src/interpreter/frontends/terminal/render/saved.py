@@ -31,7 +31,7 @@ _NAMES = {"html": "page", "image/svg+xml": "drawing", "traceback": "traceback"}
 
 @cache
 def _folder() -> str:
-    """One folder for all that this process saves. It stays, because the user has seen its paths."""
+    """Make one folder for all that this process saves. It isn't deleted, because the user has seen its paths."""
     path = tempfile.mkdtemp(prefix="open-interpreter-")
 
     @atexit.register

@@ -214,7 +214,7 @@ def fitted(table: TextTable, width: int, theme: Theme) -> tuple[list[str], bool]
 
 
 def _column_widths(wanted: list[int], width: int) -> list[int]:
-    """No column is wider than half of the table, unless there is room to spare; the leftmost ones get it."""
+    """Limit each column to half of the table; if room is left, the leftmost ones may be wider."""
     most = min(MAX_CELL_WIDTH, max(4, width // 2 - 4))
     capped = [min(each, most) for each in wanted]
     spare = width - sum(capped) - len(_GAP) * (len(capped) - 1)
