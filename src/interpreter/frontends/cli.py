@@ -23,7 +23,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def run_program(name: str, run: Callable[[list[str]], int], arguments: list[str]) -> int:
-    """Run one of our programs: its exit code, with errors as a line on standard error."""
+    """Run one of our programs and return its exit code; print errors as a line on standard error."""
     try:
         return run(arguments)
     except InterpreterError as error:
@@ -93,7 +93,7 @@ def _run(arguments: list[str]) -> int:
 
 
 def _leave(number: int, frame: object) -> None:
-    """On SIGTERM and SIGHUP: unwind, so that the terminal and the runtimes are left in order."""
+    """Unwind on SIGTERM and SIGHUP, so that the terminal and the runtimes are left in order."""
     prompt = sys.modules.get("interpreter.frontends.terminal.prompt")
     if prompt is None or not prompt.leave(128 + number):
         raise SystemExit(128 + number)

@@ -1,4 +1,4 @@
-"""`interpreter.connect(url)`: an interpreter on a server, used like one that is here."""
+"""`interpreter.connect(url)`: an interpreter on a server, used like a local one."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class RemoteInterpreter(AbstractContextManager["RemoteInterpreter"]):
         return f"{self.path}/files/{quote(name)}"
 
     def ask(self, method: str, path: str, body: Any = None) -> Any:
-        """Send a request; what the server answers, or its error."""
+        """Send a request and return the server's answer, or raise its error."""
         try:
             answer = self.http.request(method, path, json=body)
         except httpx.TransportError as error:
@@ -160,7 +160,7 @@ class RemoteInterpreter(AbstractContextManager["RemoteInterpreter"]):
         self.answer(question["id"], **body)
 
     def events(self, after: str = "0") -> Iterator[dict[str, Any]]:
-        """All events after a position, then those that come. A connection that breaks is made again."""
+        """Yield all events after a position, then new ones. Reconnects if the connection breaks."""
         failures = 0
         while True:
             try:
@@ -215,7 +215,7 @@ class RemoteInterpreter(AbstractContextManager["RemoteInterpreter"]):
         self.id, self.last_messages_count = self.ask("POST", f"{self.path}/reset")["id"], 0
 
     def undo(self, count: int = 1, parts: list[str] | None = None, blocks: bool = False) -> dict[str, Any]:
-        """Undo the last turns, or with `blocks` the last blocks; which files were restored, and what could not be."""
+        """Undo the last turns, or with `blocks` the last blocks; return the restored files, and what stays changed."""
         return self._go("undo", count, parts, blocks)
 
     def redo(self, count: int = 1, parts: list[str] | None = None, blocks: bool = False) -> dict[str, Any]:
@@ -241,7 +241,7 @@ class RemoteComputer:
         self._interpreter = interpreter
 
     def run(self, language: str, code: str, stream: bool = False, display: bool = False) -> Any:
-        """Run code there; the messages it made, or with `stream` an iterator over them."""
+        """Run code there; return the messages it made, or with `stream` an iterator over them."""
         remote = self._interpreter
         output = remote.ask("POST", f"{remote.path}/run", {"language": language, "code": code})["output"]
         messages = [{name: value for name, value in each.items() if name != "role"} for each in output]

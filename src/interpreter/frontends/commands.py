@@ -70,7 +70,7 @@ def _open_folder(folder: Path) -> None:
 
 
 def _list_models(parsed: Parsed) -> int:
-    """Print the usable models; 1 if there are none."""
+    """Print the usable models; return 1 if there are none."""
     wanted = parsed.actions["models"]
     name_parts = wanted.lower().split() if isinstance(wanted, str) else []
     settings = from_environment(os.environ) | parsed.settings
@@ -138,7 +138,7 @@ def model_lines(source: ModelSource, width: int, whole: bool) -> Iterator[str]:
 
 
 def _check_policy(parsed: Parsed) -> int:
-    """Print whether the rules allow a piece of code, and why; 1 if they deny it."""
+    """Print whether the rules allow a piece of code, and why; return 1 if they deny it."""
     code = str(parsed.actions["policy_check"])
     language = str(parsed.actions.get("language", "shell"))
     workspace = str(parsed.settings.get("workspace") or os.getcwd())
@@ -168,7 +168,7 @@ def _check_policy(parsed: Parsed) -> int:
 
 
 def setting_lines(interpreter: OpenInterpreter, profile: profiles.Profile | None) -> Iterator[str]:
-    """`--debug_config`: every setting, its value and its source, and above them which profile was read."""
+    """Write the output of `--debug_config`: the profile that was read, then each setting with its value and source."""
     yield f"profile: {profile.place.address if profile else f'none (there is no default in {profiles.folder()})'}"
     yield from (profile.notices if profile else ())
     yield ""
@@ -179,7 +179,7 @@ def setting_lines(interpreter: OpenInterpreter, profile: profiles.Profile | None
 
 
 def settings_in_use(interpreter: OpenInterpreter) -> Iterator[tuple[str, str, str]]:
-    """Name, value on one line, and origin of each setting; secrets are not shown."""
+    """Yield each setting's name, its value on one line, and its origin; secrets are not shown."""
     origin_of = origins(interpreter) | origins(interpreter.llm) | origins(interpreter.computer)
     for row in SETTINGS:
         if row.alias_of:

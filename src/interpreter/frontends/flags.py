@@ -154,7 +154,7 @@ def _leading_flags(argv: Sequence[str]) -> tuple[list[Found], int]:
 
 
 def _split_tail(positional: list[str]) -> tuple[list[str], list[Found]]:
-    """Words and the flags that end them; a flag between two words belongs to the sentence."""
+    """Split words from the flags after them; a flag between two words belongs to the sentence."""
     if "--" in positional:
         at = positional.index("--")
         return positional[:at] + positional[at + 1 :], []
@@ -224,7 +224,7 @@ def _lookup(word: str) -> Flag | None:
 
 @cache
 def _options() -> dict[str, Flag]:
-    """Every spelling of every flag; long ones with underscores only."""
+    """Map every spelling to its flag; long ones with underscores only."""
     return {_with_underscores(name): flag for flag in flags() for name in flag.names}
 
 
@@ -389,7 +389,7 @@ _VALUES = {
 
 
 def completion_script(shell: str) -> str:
-    """`--completion`: a script that completes flags and their values in this shell."""
+    """Write the script of `--completion`, which completes flags and their values in this shell."""
     from interpreter.config.profiles import builtin_names
 
     folder = "${XDG_CONFIG_HOME:-$HOME/.config}/open-interpreter/profiles"

@@ -1,4 +1,4 @@
-"""Ctrl-C during a turn: the first cancels it, the second does not wait. Ctrl-Z: the terminal is ours again after it."""
+"""Ctrl-C during a turn: the first cancels it, the second does not wait. After Ctrl-Z, we take the terminal back."""
 
 from __future__ import annotations
 

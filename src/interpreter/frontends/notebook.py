@@ -93,7 +93,7 @@ class _Cell:
         self._updated = 0.0
 
     def show(self, chunk: Chunk) -> None:
-        """Show a chunk; text of the model at most every tenth of a second, and at its end."""
+        """Show a chunk; text of the model is updated at most every tenth of a second, and at its end."""
         form, content = str(chunk.get("format", "")), chunk.get("content")
         match chunk:
             case {"start": True} | {"end": True}:

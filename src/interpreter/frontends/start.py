@@ -108,7 +108,7 @@ def start(parsed: Parsed, present: OpenInterpreter | None = None) -> int:
 
 
 def _serve(parsed: Parsed) -> int:
-    """`--serve` and `--web`: sessions over HTTP, until the user stops it."""
+    """Serve sessions over HTTP until the user stops it (`--serve` and `--web`)."""
     check_server_extra()
     from interpreter.frontends.server import serve
 
@@ -120,7 +120,7 @@ def _serve(parsed: Parsed) -> int:
 
 
 def make_server_token(user: str) -> int:
-    """`--server_token`: make a token and print it."""
+    """Make a token and print it (`--server_token`)."""
     check_server_extra()
     from interpreter.config.homes import our_folder
     from interpreter.frontends.server.gate import Users
@@ -137,7 +137,7 @@ def check_server_extra() -> None:
 
 
 def _start_events(parsed: Parsed, schema_file: str | None) -> int:
-    """`--json`: everything that happens is an event on standard output."""
+    """Print everything that happens as events on standard output (`--json`)."""
 
     def write(line: str) -> None:
         sys.stdout.write(line)
@@ -169,7 +169,7 @@ def _start_events(parsed: Parsed, schema_file: str | None) -> int:
 
 
 def _resume(parsed: Parsed, terminal: Terminal, interpreter: OpenInterpreter) -> SavedSession | None:
-    """Resume the conversation that the command line names; None if it names none, or the user picked none."""
+    """Resume the conversation that the command line names; None if it names none, or the user picks none."""
     if not _RESUMING & parsed.actions.keys():
         return None
     from interpreter.app import conversations, result_of
@@ -239,7 +239,7 @@ def _message(parsed: Parsed, terminal: Terminal, needed_by: str | None) -> UserM
 
 
 def piped_text() -> str:
-    """All of standard input, where it is a file or a pipe."""
+    """Read all of standard input, if it is a file or a pipe."""
     if sys.stdin is None:
         return ""
     mode = os.fstat(sys.stdin.fileno()).st_mode
@@ -280,7 +280,7 @@ def _model_ready(parsed: Parsed, terminal: Terminal, interpreter: OpenInterprete
 
 
 def _apply_trust(parsed: Parsed, terminal: Terminal, interpreter: OpenInterpreter) -> None:
-    """Let code run as the user chose for their chats; ask at a first start that needed no list of models."""
+    """Let code run as the user chose for their chats; ask at a first start that didn't list models."""
     if sources(interpreter)["mode"] == "code" or trust.is_given(interpreter) or not terminal.is_attended:
         return
     mode = trust.recall(interpreter)

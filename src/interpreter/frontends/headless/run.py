@@ -211,7 +211,7 @@ def say_as_events(
     events: Events,
     send: Callable[[str, str], Iterator[Event]],
 ) -> int:
-    """Answer a message as JSON events; the exit code. `send` gives the events of the turn that answers it."""
+    """Answer a message as JSON events and return the exit code. `send` yields the events of the turn."""
     run = HeadlessRun(interpreter)
     events.status("begin", {"model": interpreter.llm.model, "workspace": interpreter.workspace})
     code = run.go(lambda words, data: _turn(run, events, send(words, data)), message, schema)

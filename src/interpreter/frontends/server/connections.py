@@ -63,7 +63,7 @@ class Listener(socket.socket):
             return connection, address
 
     def begin(self, peer: Peer) -> None:
-        """Lift the deadline: a request with a right token has come."""
+        """Lift the deadline, because a request with a valid token has arrived."""
         if peer in self._open:
             self._open[peer].requests += 1
             self._stop_waiting(peer)

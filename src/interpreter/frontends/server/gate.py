@@ -70,7 +70,7 @@ _HEADERS = {
 
 @dataclass(frozen=True)
 class User:
-    """Who a token belongs to."""
+    """The owner of a token."""
 
     name: str
     role: Role
@@ -107,7 +107,7 @@ class Users:
         self._lock = threading.Lock()
 
     def add(self, wanted: str) -> str:
-        """Make a token for `NAME` or `NAME:viewer`, in place of an earlier one; the token."""
+        """Make and return a token for `NAME` or `NAME:viewer`, which replaces an earlier one."""
         name, _, role = wanted.partition(":")
         if not _NAME.fullmatch(name) or name == LOCAL or role not in ("", "owner", "viewer"):
             raise UsageError(
@@ -120,7 +120,7 @@ class Users:
         return token
 
     def named(self) -> list[User]:
-        """All but the local one, as the file has them now."""
+        """Return all users but the local one, as the file has them now."""
         try:
             stamp = self._file.stat()
         except OSError:
@@ -192,7 +192,7 @@ def _write_private(path: Path, data: bytes) -> None:
 
 
 class Audit:
-    """Who did what and when: one JSON line for each change and each refusal. No query, no body, no token.
+    """Records who did what and when: a JSON line for each change and each refusal, without query, body and token.
 
     A file that has become large is set aside; the oldest of those is deleted then.
     """
@@ -456,7 +456,7 @@ class Gate:
         await self._app(visit.scope, checked, guarded)
 
     async def _authenticated_by_frame(self, visit: _Visit, receive: Receive, send: Send) -> None:
-        """0.4.3's clients send their key as the first frame. Nothing behind the gate sees the socket before that."""
+        """Wait for the key in the first frame of a 0.4.3 client. Nothing behind the gate sees the socket before."""
         message = await receive()
         await send({"type": "websocket.accept"})
         visit.started = True
@@ -488,7 +488,7 @@ class Gate:
     # -- checks --------------------------------------------------------------------------------------------------------
 
     def _check_place(self, visit: _Visit) -> None:
-        """That the request is unambiguous and meant for this server, and that no other web page made it."""
+        """Check that the request is unambiguous and meant for this server, and that no other web page made it."""
         if "transfer-encoding" in visit.headers and (
             "content-length" in visit.headers or visit.scope["http_version"] == "1.0"
         ):
@@ -567,7 +567,7 @@ class _Visit:
         self.status, self.read = 0, 0
 
     def begin(self, user: User) -> User:
-        """Note whose visit it is, which lifts the deadline of the connection until `end`."""
+        """Record the user of this request, which lifts the deadline of the connection until `end`."""
         self.user = user
         if self._listener is not None and not self._has_begun:
             self._has_begun = True

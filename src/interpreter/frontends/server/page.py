@@ -124,7 +124,7 @@ def _framed(html: bytes, theme: str) -> Response:
 
 
 async def show_html(call: ServerRequest) -> Any:
-    """HTML that code displayed, by the number of its event."""
+    """Serve HTML that code displayed, by the number of its event."""
     number = call.request.path_params["number"]
     events = await call.server.reading(call.server.hub.read, call.key(), number - 1, None, 1)
     pieces = [

@@ -91,7 +91,7 @@ def event_data(event: Event) -> dict[str, Any]:
 
 
 def position_of(text: str) -> tuple[int, int | None]:
-    """`12` is after event 12, `12:40` in its text."""
+    """Parse a position: `12` is after event 12, `12:40` in its text."""
     match = re.fullmatch(r"(\d{1,15})(?::(\d{1,15}))?", text)
     if match is None:
         raise Refused(400, "position", f"A position is a number such as 12, or 12:40, not {text[:40]!r}.")
@@ -99,7 +99,7 @@ def position_of(text: str) -> tuple[int, int | None]:
 
 
 class EventReader:
-    """Reads the events of a session at its own pace. A slow one slows no other, and nothing is kept for it."""
+    """Reads the events of a session at its own pace. A slow reader doesn't slow others down and needs no buffer."""
 
     def __init__(self, call: ServerRequest, key: SessionKey, position: tuple[int, int | None]) -> None:
         self._call, self._key, self.position = call, key, position
@@ -142,7 +142,7 @@ def reader_from_now(call: ServerRequest, live: LiveSession) -> EventReader:
 
 
 class ServerState:
-    """What the handlers share."""
+    """State that the handlers share."""
 
     def __init__(self, hub: SessionManager, users: Users, audit: Audit, routes: list[Route]) -> None:
         self.hub, self.users, self.audit, self.routes = hub, users, audit, routes
@@ -157,7 +157,7 @@ class ServerState:
         self.original: dict[SessionKey, tuple[int, int | None]] = {}
 
     async def working(self, function: Callable[..., Result], *args: Any) -> Result:
-        """Call something that may wait, in another thread."""
+        """Call a function that may block, in another thread."""
         return await asyncio.get_running_loop().run_in_executor(self._workers, function, *args)
 
     async def reading(self, function: Callable[..., Result], *args: Any) -> Result:
@@ -211,12 +211,12 @@ class ServerRequest:
         return self.server.hub.find(self.key(write=True)), self.request.path_params["question"]
 
     def note(self, what: str) -> None:
-        """Put what a frame of a WebSocket does on the trail; the gate does that for requests."""
+        """Record what a frame of a WebSocket does in the audit log; for requests, the gate does that."""
         address = self.request.client.host if self.request.client is not None else ""
         self.server.audit.write(self.user.name, "FRAME", f"{self.request.url.path} {what}", 200, address)
 
     async def do(self, what: str, function: Callable[[LiveSession], Result]) -> Result:
-        """Have something done in the thread of the session."""
+        """Call a function in the thread of the session."""
         live = await self.server.working(self.live, True)
         return await asyncio.wrap_future(live.submit(what, lambda: function(live)))
 
@@ -459,7 +459,7 @@ async def run_code(call: ServerRequest) -> Any:
 
 
 def run_in(live: LiveSession, user: User, language: str, code: str, shared: bool = False) -> Any:
-    """Run code of the user's; the messages that it made. Call it in the thread of the session."""
+    """Run the user's code and return the messages that it made. Call it in the thread of the session."""
     events = run_own_block(live.interpreter, language, code, shared, live.actor(user))
     chunks = [event.chunk for event in events if event.chunk is not None]
     return clean(live, [each for each in fold(chunks, MAX_OUTPUT_LENGTH) if each.get("role") == "computer"])
@@ -496,7 +496,7 @@ async def cancel(call: ServerRequest) -> Any:
 
 
 async def go_to_checkpoint(name: str, call: ServerRequest) -> Any:
-    """`undo`, `redo` or `restore`, with the fields of the body as its arguments; an empty list of parts means all."""
+    """Do `undo`, `redo` or `restore` with the fields of the body as arguments; an empty list of parts means all."""
 
     def act(live: LiveSession) -> Any:
         result = getattr(live.interpreter, name)(**{**call.body, "parts": call.body.get("parts") or None})
@@ -559,7 +559,7 @@ async def write_file(call: ServerRequest) -> Any:
 
 
 async def save_upload(call: ServerRequest, live: LiveSession, name: str, pieces: AsyncIterator[bytes]) -> int:
-    """Write a file of the workspace whole, or not at all; the number of its bytes."""
+    """Write a file of the workspace completely or not at all; return the number of its bytes."""
     work, temporary, size = call.server.working, f".upload-{os.urandom(8).hex()}", 0
     with Folder(live.interpreter.workspace) as folder:
 
@@ -866,7 +866,7 @@ ROUTES: list[Route] = [
 
 
 async def event_socket(server: ServerState, socket: WebSocket) -> None:
-    """All events from a position on; frames that come in are messages, answers and cancellations."""
+    """Send all events from a position on; receive messages, answers and cancellations."""
     call = ServerRequest(server, socket.scope["user"], socket)
     key, position = call.key(), position_of(socket.query_params.get("after", "0"))
     await socket.accept()
@@ -914,7 +914,7 @@ async def _frames(call: ServerRequest, socket: WebSocket) -> None:
 
 
 async def _frame(call: ServerRequest, socket: WebSocket, text: str) -> None:
-    """One frame: `{"type": "message" | "answer" | "cancel", ...}`."""
+    """Handle one frame: `{"type": "message" | "answer" | "cancel", ...}`."""
     try:
         frame = json.loads(text)
     except (ValueError, RecursionError):

@@ -45,7 +45,7 @@ def read_recording(path: str) -> bytes:
 
 
 def record(command: Sequence[str]) -> int:
-    """Run the shell, or another program, until it ends; its exit code."""
+    """Run the shell, or another program, until it ends; return its exit code."""
     if os.environ.get(RECORDING):
         raise UsageError("This shell is already being recorded.")
     if sys.platform == "win32" or not (sys.stdin.isatty() and sys.stdout.isatty()):
