@@ -1,4 +1,4 @@
-"""Text as a reader should see it: nothing in it is hidden, and a program's output is as it looks at the end."""
+"""Text as a reader should see it: nothing in it is hidden, and a program's output has its final form."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ OUTPUT = rf"({_IN_TEXT}|[\ue000-\uf8ff\U000f0000-\U0010fffd])"  # what programs 
 
 
 class _Shown(dict[int, str]):
-    """What each character is shown as; found out, by its Unicode category, when it first comes."""
+    """Maps each character to what is shown; looked up by its Unicode category on first use."""
 
     def __missing__(self, code: int) -> str:
         shown = f"<U+{code:04X}>"
@@ -54,7 +54,7 @@ _SHOWN = _Shown({9: "\t", 10: "\n"})
 
 
 def visible(text: str, kept: str = "") -> str:
-    """Text in which nothing hides: what controls a terminal, has no width or looks like a space is shown as its code.
+    """Show hidden characters as codes: those that control a terminal, have no width or look like a space.
 
     This is for code, names and anything else that a user decides about. Elsewhere, `kept` is PROSE or OUTPUT.
     """
@@ -73,7 +73,7 @@ def visible_line(text: str, kept: str = "") -> str:
 
 
 def counted(count: int, noun: str) -> str:
-    """`1 file`, `3 files`."""
+    """Return a count with its noun: `1 file`, `3 files`."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
@@ -140,7 +140,7 @@ class ConsoleText:
                     self._overwrite(token)
 
     def text(self, path: str | None = None) -> str:
-        """Everything so far; what is left out is replaced by a notice, with the path of the whole if given."""
+        """Return everything so far; a notice replaces what is left out, with the path of the whole if given."""
         return self._settled.text(self._line, path)
 
     @property

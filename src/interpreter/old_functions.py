@@ -1,4 +1,4 @@
-"""Functions and classes of 0.4.3 without a counterpart of today, made from what there is. `old_paths` leads to them."""
+"""Functions and classes of 0.4.3 that have no counterpart today, made of current parts. `old_paths` leads to them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from interpreter.runtimes.base import BaseLanguage
 
 
 def respond(interpreter: Any) -> Any:
-    """Answer the conversation as it is; a generator of chunks."""
+    """Answer the conversation as it is; yield chunks."""
     return interpreter._respond_and_store()
 
 
@@ -298,7 +298,7 @@ class CodeBlock(BaseBlock):
 
 
 def terminal_interface(interpreter: Any, message: Any) -> Any:
-    """Chat with display; a generator of chunks."""
+    """Chat with display; yield chunks."""
     return interpreter.chat(message, display=True, stream=True)
 
 
@@ -362,7 +362,7 @@ def in_jupyter_notebook() -> bool:
 
 
 def check_for_update() -> bool:
-    """Return False: nothing is asked for on the network."""
+    """Return False without using the network."""
     return False
 
 

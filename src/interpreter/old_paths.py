@@ -1,4 +1,4 @@
-"""Import paths of 0.4.3 that public code uses. Each leads to the object of today, with one DeprecationWarning.
+"""Import paths of 0.4.3 that public code uses. Each leads to today's object, with one DeprecationWarning.
 
 What has no counterpart is made in `old_functions`, or raises an ImportError that says what to use.
 """
@@ -138,7 +138,7 @@ _GONE = {
 
 
 class _OldModule(ModuleType):
-    """Looks its names up in the table when they are asked for."""
+    """Looks names up in the table on first use."""
 
     def __getattr__(self, name: str) -> Any:
         old = f"{self.__name__}.{name}"
@@ -166,7 +166,7 @@ class _Finder(MetaPathFinder, Loader):
         return _OldModule(spec.name)
 
     def exec_module(self, module: ModuleType) -> None:
-        """Nothing is executed: names are looked up."""
+        """Do nothing: names are looked up when used."""
 
 
 sys.meta_path.append(_Finder())

@@ -58,7 +58,7 @@ class SigintHandler:
     interrupted = False
 
     def handle(self, number: int, frame: FrameType | None) -> None:
-        """Called by Python. Nothing in here may take a lock or start a thread."""
+        """Handle the signal; Python calls this. Nothing in here may take a lock or start a thread."""
         global _targeted
         if _targeted:
             _targeted = False
@@ -348,7 +348,7 @@ def interrupt_user_code(thread: int) -> bool:
 
 
 class Hold:
-    """A context that defers Ctrl-C in the main thread, for changes that must not be torn apart."""
+    """A context that defers Ctrl-C in the main thread, for changes that must not be interrupted halfway."""
 
     def __init__(self) -> None:
         self._depth = 0
@@ -379,7 +379,7 @@ class Hold:
                 self._handler = self._frame = None  # a hold may live longer than whose handler it was
 
     def let_through(self) -> None:
-        """Raise KeyboardInterrupt if Ctrl-C was pressed: a safe point. A handler of the user's own decides instead."""
+        """Raise KeyboardInterrupt here, at a safe point, if Ctrl-C was pressed, or let the user's own handler decide."""
         if in_main_thread():
             self._pass_on()
             if interrupted():
