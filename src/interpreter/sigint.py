@@ -379,7 +379,7 @@ class Hold:
                 self._handler = self._frame = None  # a hold may live longer than whose handler it was
 
     def let_through(self) -> None:
-        """Raise KeyboardInterrupt here, at a safe point, if Ctrl-C was pressed, or let the user's own handler decide."""
+        """Raise KeyboardInterrupt here, at a safe point, if Ctrl-C was pressed, unless the user has another handler."""
         if in_main_thread():
             self._pass_on()
             if interrupted():
