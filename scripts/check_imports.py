@@ -78,18 +78,18 @@ class Import(NamedTuple):
 
 def problems(package: Path = PACKAGE) -> list[str]:
     """Every breach, as `file:line: what`."""
-    rows: list[str] = []
+    found: list[str] = []
     for file in sorted(package.rglob("*.py")):
         place = file.relative_to(package)
         part = _part(".".join(place.with_suffix("").parts))
         if any(place.match(pattern) for pattern in DATA):
             continue
         if part == "__init__" and place.name != "__init__.py":
-            rows.append(f"{place}:1: it has no floor yet: give it one in scripts/check_imports.py")
+            found.append(f"{place}:1: it has no floor yet: give it one in scripts/check_imports.py")
             continue
         tree = ast.parse(file.read_text(encoding="utf-8"))
-        rows += [f"{place}:{line}: {what}" for line, what in _breaches(part, place, tree)]
-    return rows
+        found += [f"{place}:{line}: {what}" for line, what in _breaches(part, place, tree)]
+    return found
 
 
 def _breaches(part: str, place: Path, tree: ast.Module) -> Iterator[tuple[int, str]]:
@@ -138,7 +138,7 @@ def _refusal(part: str, used: Import) -> str | None:
 
 
 def _imports(tree: ast.Module, place: Path) -> Iterator[Import]:
-    """Yield the file's imports from this package, without imports only for type checkers."""
+    """The file's imports from this package, without imports only for type checkers."""
     for node, lazy in _walk(tree, lazy=False):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
@@ -169,7 +169,7 @@ def _base(node: ast.ImportFrom, place: Path) -> str:
 
 
 def _part(name: str) -> str:
-    """Return the part that contains a dotted name; other names are public names of the package itself."""
+    """The part that contains a dotted name; other names are public names of the package itself."""
     while name and name not in FLOOR:
         name = name.rpartition(".")[0]
     return name or "__init__"
