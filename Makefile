@@ -15,7 +15,7 @@ help:
 	@echo 'make test                          run the tests'
 	@echo 'make test-full                     and the soaks and repeats, which take long'
 	@echo 'make test-models                   the tests with real models, which are fetched once'
-	@echo 'make check                         lint, types, import direction, generated docs'
+	@echo 'make check                         lint, types, import direction, generated docs, messages'
 	@echo 'make format                        lay the code out'
 	@echo 'make docs                          write the generated pages'
 	@echo 'make docs-site                     build the documentation site in build/site, and check its links'
@@ -40,7 +40,7 @@ test-full: .venv/.installed system-packages
 
 test-models: .venv/.installed system-packages
 	@timeout 600 $(PYTHON) scripts/fetch_test_models.py $(TEST_MODELS) || \
-		echo 'Not every test model could be had (see above); the tests that need them are skipped.'
+		echo 'Not every test model could be downloaded (see above); the tests that need them are skipped.'
 	$(PYTHON) -m pytest -rs -m real_model tests/local_models $(ARGS)
 
 check: .venv/.installed
@@ -50,6 +50,7 @@ check: .venv/.installed
 	$(PYTHON) scripts/check_imports.py
 	$(PYTHON) scripts/make_docs.py --check
 	$(PYTHON) scripts/check_size.py
+	$(PYTHON) scripts/strings.py --class-names
 
 format: .venv/.installed
 	$(PYTHON) -m ruff check --fix --quiet . || true

@@ -19,7 +19,7 @@ ORIGINAL_NEEDS = "setuptools<80"
 
 
 def original() -> Subject:
-    """The original in its own virtual environment, installed once."""
+    """Install the original in a separate virtual environment, once."""
     folder = ROOT / ".bench" / "original"
     if not (folder / "bin" / "interpreter").exists():
         print(f"Installing {ORIGINAL} into {folder.relative_to(ROOT)}: some minutes", file=sys.stderr)

@@ -46,15 +46,15 @@ class Failed(Exception):
 
 def outcome(task: Task, app: WebApp, run: Callable[[Task, str], list[str]]) -> Outcome:
     app.pages["/task"] = f"<title>{task.name}</title><main>{task.page}</main>"
-    began, told, failure = time.monotonic(), [], ""
+    began, shown, failure = time.monotonic(), [], ""
     try:
-        told = run(task, f"{app.url}/task")
+        shown = run(task, f"{app.url}/task")
         hidden = [given[0] for what, *given in task.steps if what == "never"]
-        if any(words in each for words in hidden for each in told):
+        if any(words in each for words in hidden for each in shown):
             failure = "what is hidden was shown"
     except Exception as error:  # noqa: BLE001 - any failure of a tool is a result
         failure = " ".join(str(error).split())[:90] or type(error).__name__
-    return Outcome(task.kind, task.name, failure, sum(map(len, told)) // 4, len(told), time.monotonic() - began)
+    return Outcome(task.kind, task.name, failure, sum(map(len, shown)) // 4, len(shown), time.monotonic() - began)
 
 
 # -- ours --------------------------------------------------------------------------------------------------------------
@@ -67,10 +67,10 @@ def with_ours(folder: Path, app: WebApp) -> list[Outcome]:
     browser.go_to_url(f"{app.url}/article")
 
     def run(task: Task, url: str) -> list[str]:
-        told = perform(browser, task, url)
+        shown = perform(browser, task, url)
         if browser.evaluate(task.check)["value"] is not True:
             raise Failed("the page is not as it should be")
-        return told
+        return shown
 
     try:
         return [outcome(task, app, run) for task in TASKS]
@@ -133,7 +133,7 @@ class Mcp:
         return text
 
     def find(self, told: list[str], name: str) -> dict[str, str]:
-        """The element with that name in the last snapshot; if missing, wait for it and take a new one."""
+        """Find the element with that name in the last snapshot; if missing, wait for it and take a new one."""
         for left in (1, 0):
             lines = [line for line in self.last.splitlines() if f'"{name}"' in line and "[ref=" in line]
             lines += [line for line in self.last.splitlines() if name in line and "[ref=" in line]
@@ -146,42 +146,42 @@ class Mcp:
         raise Failed(f"{name} is not in the snapshot")
 
     def run(self, task: Task, url: str) -> list[str]:
-        told: list[str] = []
+        shown: list[str] = []
         self.last = ""
-        self.call(told, "browser_navigate", url=url)
+        self.call(shown, "browser_navigate", url=url)
         for what, *given in task.steps:
             if what in ("click", "double", "accept", "upload"):
-                self.call(told, "browser_click", **self.find(told, given[0]), doubleClick=what == "double")
+                self.call(shown, "browser_click", **self.find(shown, given[0]), doubleClick=what == "double")
                 if what == "upload":
-                    self.call(told, "browser_file_upload", paths=[str(self.folder / given[1])])
+                    self.call(shown, "browser_file_upload", paths=[str(self.folder / given[1])])
                 elif what == "accept":
-                    self.call(told, "browser_handle_dialog", accept=True)
+                    self.call(shown, "browser_handle_dialog", accept=True)
             elif what == "hover":
-                self.call(told, "browser_hover", **self.find(told, given[0]))
+                self.call(shown, "browser_hover", **self.find(shown, given[0]))
             elif what == "fill":
-                self.call(told, "browser_type", **self.find(told, given[0]), text=given[1])
+                self.call(shown, "browser_type", **self.find(shown, given[0]), text=given[1])
             elif what == "select":
-                self.call(told, "browser_select_option", **self.find(told, given[0]), values=[given[1]])
+                self.call(shown, "browser_select_option", **self.find(shown, given[0]), values=[given[1]])
             elif what == "press":
-                self.call(told, "browser_press_key", key=given[0])
+                self.call(shown, "browser_press_key", key=given[0])
             elif what == "drag":
-                ends = {side: self.find(told, name) for side, name in zip(("start", "end"), given, strict=True)}
+                ends = {side: self.find(shown, name) for side, name in zip(("start", "end"), given, strict=True)}
                 names = {f"{side}{key.title()}": value for side, end in ends.items() for key, value in end.items()}
-                self.call(told, "browser_drag", **names)
+                self.call(shown, "browser_drag", **names)
             elif what == "scroll":
-                self.call(told, "browser_mouse_wheel", deltaX=0, deltaY=600)
+                self.call(shown, "browser_mouse_wheel", deltaX=0, deltaY=600)
             elif what == "at":
-                place = self.call(told, "browser_evaluate", function=PLACE)
+                place = self.call(shown, "browser_evaluate", function=PLACE)
                 left, top = map(float, re.search(r"place (\S+) (\S+) end", place).groups())  # type: ignore[union-attr]
-                self.call(told, "browser_mouse_click_xy", element=given[0], x=left + given[1], y=top + given[2])
+                self.call(shown, "browser_mouse_click_xy", element=given[0], x=left + given[1], y=top + given[2])
             else:
-                seen = self.call(told, "browser_snapshot")
+                seen = self.call(shown, "browser_snapshot")
                 if (given[0] in seen) != (what == "see"):
                     raise Failed(f"{what} {given[0]}")
         passed = self.call([], "browser_evaluate", function=f"() => 'passed ' + ({task.check}) + ' end'")
         if "passed true end" not in passed:
             raise Failed("the page is not as it should be")
-        return told
+        return shown
 
 
 PLACE = "() => { const b = document.querySelector('canvas').getBoundingClientRect(); return `place ${b.x} ${b.y} end` }"
@@ -242,22 +242,22 @@ def main() -> None:
     print(f"{'kind':10}" + "".join(f"{tool:>18}" for tool in results))
     kinds = dict.fromkeys(task.kind for task in TASKS)
     for kind in kinds:
-        done = {tool: [each for each in found if each.kind == kind] for tool, found in results.items()}
-        cells = [f"{sum(not each.failure for each in found)} of {len(found)}" for found in done.values()]
+        done = {tool: [each for each in attempts if each.kind == kind] for tool, attempts in results.items()}
+        cells = [f"{sum(not each.failure for each in attempts)} of {len(attempts)}" for attempts in done.values()]
         print(f"{kind:10}" + "".join(f"{cell:>18}" for cell in cells))
-    for tool, found in results.items():
+    for tool, attempts in results.items():
         totals: dict[str, float] = defaultdict(float)
-        for each in found:
+        for each in attempts:
             totals["done"] += not each.failure
             totals["tokens"] += each.tokens
             totals["steps"] += each.steps
             totals["seconds"] += each.seconds
         per = totals["tokens"] / max(totals["steps"], 1)
-        middle = typical_tokens(found)
-        print(f"\n{tool}: {totals['done']:g} of {len(found)} done, {per:.0f} tokens per step", end="")
+        middle = typical_tokens(attempts)
+        print(f"\n{tool}: {totals['done']:g} of {len(attempts)} done, {per:.0f} tokens per step", end="")
         print(f" (median of the tasks: {middle:.0f})", end="")
         print(f" ({totals['steps']:g} steps), {totals['seconds']:.0f} s")
-        for each in found:
+        for each in attempts:
             if each.failure:
                 print(f"  {each.kind}, {each.name}: {each.failure}")
 

@@ -20,7 +20,7 @@ def large(subject: Subject) -> dict[str, Any]:
 
 
 def compared_with_git(what: str, key: str, budget: float | None = None) -> Measurement:
-    """A row whose bare limit is a checkpoint in a separate git directory, without ignored files and times."""
+    """Measure a row whose bare limit is a checkpoint in a separate git directory, without ignored files and times."""
     return Measurement(
         f"undo: {what} (bare: git)", "s", lambda it: files(it)[key], lambda: files(OURS)[f"git_{key}"], budget=budget
     )

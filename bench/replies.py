@@ -77,7 +77,7 @@ def reply_cpu(python: Path, name: str, wire: Wire = CHAT) -> float:
 
 
 def streamed(what: str, wire: Wire) -> Measurement:
-    """A long reply in a wire format, compared with httpx and json alone."""
+    """Measure a long reply in a wire format, compared with httpx and json alone."""
     return Measurement(
         what,
         "s",
@@ -103,16 +103,16 @@ def code_cpu(subject: Subject, lines: int) -> float:
 
 
 def code_growth(subject: Subject) -> float:
-    """How much more 1,600 lines cost than 400, per line: 1 is linear."""
+    """Compare the cost per line of 1,600 lines and of 400: 1 is linear."""
     return code_cpu(subject, 1600) / code_cpu(subject, 400) / 4
 
 
 def shown(subject: Subject, characters: int) -> float:
     count = characters // len(PARAGRAPH) + 1
-    words = "".join(PARAGRAPH.format(number=number) for number in range(count))[:characters]
+    paragraphs = "".join(PARAGRAPH.format(number=number) for number in range(count))[:characters]
     runs = [
         with_server(
-            [text(words, split=4)],
+            [text(paragraphs, split=4)],
             lambda server: probe(subject.python, "shown", api_base=server.base_url),
         )[0]
         for _ in range(1 if subject.is_original else 3)
@@ -126,7 +126,7 @@ def shown_20000(subject: Subject) -> float:
 
 
 def shown_growth(subject: Subject) -> float:
-    """How much more 20,000 characters cost than 5,000, per character: 1 is linear."""
+    """Compare the cost per character of 20,000 characters and of 5,000: 1 is linear."""
     return shown_20000(subject) / shown(subject, 5_000) / 4
 
 
@@ -140,9 +140,9 @@ def history(subject: Subject, window: int | None = None) -> float:
 
     given = {} if window is None else {"window": window}
     with ModelServer([answer] * 6) as server:
-        told = probe(subject.python, "history", api_base=server.base_url, repeats=5, **given)
-    assert subject.is_original or told["compacted"] == (5 if window else 0)
-    return min(arrived - asked for arrived, asked in zip(arrivals[1:], told["began"], strict=True))
+        times = probe(subject.python, "history", api_base=server.base_url, repeats=5, **given)
+    assert subject.is_original or times["compacted"] == (5 if window else 0)
+    return min(arrived - asked for arrived, asked in zip(arrivals[1:], times["began"], strict=True))
 
 
 @once
@@ -157,8 +157,8 @@ def first_request(subject: Subject) -> tuple[float, float]:
             return text("ok")
 
         with ModelServer([answer]) as server:
-            told = probe(subject.python, "first_request", api_base=server.base_url)
-        best = min(best[0], arrivals[0] - told["began"]), min(best[1], told["cpu"])
+            times = probe(subject.python, "first_request", api_base=server.base_url)
+        best = min(best[0], arrivals[0] - times["began"]), min(best[1], times["cpu"])
     return best
 
 

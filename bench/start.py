@@ -41,13 +41,13 @@ def start_to_prompt(subject: Subject) -> float:
 
 
 def modules_at_prompt(subject: Subject) -> float:
-    """The number of our modules loaded when the prompt accepts a key."""
+    """Count our modules that are loaded when the prompt accepts a key."""
     flags = "--model openai/none --api_base http://127.0.0.1:9/v1 --api_key x --offline"
     with new_folder() as home:
-        told = Path(home) / "imports"
-        script = f'exec "{subject.python}" -X importtime "{subject.program}" {flags} 2>"{told}"'
+        log = Path(home) / "imports"
+        script = f'exec "{subject.python}" -X importtime "{subject.program}" {flags} 2>"{log}"'
         _prompt_in(environment(home), ["/bin/sh", "-c", script])
-        names = [line.rpartition("|")[2].strip() for line in told.read_text().splitlines()]
+        names = [line.rpartition("|")[2].strip() for line in log.read_text().splitlines()]
     return sum(name.split(".")[0] == "interpreter" for name in names)
 
 
@@ -90,8 +90,8 @@ def _read_until(terminal: int, screen: pyte.Screen, prompt: str, began: float, l
         try:
             seen = os.read(terminal, 65536)
         except OSError:
-            words = [line for line in screen.display if line.strip()]
-            raise ProbeFailure(f"ended: {(words or ['no word'])[-1].strip()[:50]}") from None
+            lines = [line for line in screen.display if line.strip()]
+            raise ProbeFailure(f"ended: {(lines or ['no word'])[-1].strip()[:50]}") from None
         stream.feed(seen)
         # A terminal must answer a cursor position request.
         if b"\x1b[6n" in seen:
@@ -99,12 +99,12 @@ def _read_until(terminal: int, screen: pyte.Screen, prompt: str, began: float, l
 
 
 def fresh_core() -> Subject:
-    """A virtual environment with only the core, as a user installs it."""
+    """Install only the core in a virtual environment, as a user does."""
     return Subject("core", new_environment("core", str(ROOT)))
 
 
 def new_environment(name: str, *packages: str) -> Path:
-    """The Python of a fresh virtual environment with these packages."""
+    """Make a fresh virtual environment with these packages, and return its Python."""
     folder = ROOT / ".bench" / name
     python = folder / "bin" / "python"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", "--clear", folder], check=True)
@@ -118,7 +118,7 @@ def new_environment(name: str, *packages: str) -> Path:
 
 @once
 def installed(subject: Subject) -> tuple[int, float]:
-    """The number of packages, and their size in megabytes."""
+    """Return the number of packages, and their size in megabytes."""
     measured = subject if subject.is_original else fresh_core()
     [folder] = measured.python.parent.parent.glob("lib/python3.*/site-packages")
     packages = [each for each in folder.glob("*.dist-info") if not each.name.startswith(("pip-", "setuptools-"))]

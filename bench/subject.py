@@ -63,12 +63,12 @@ OURS = Subject("ours", Path(sys.executable))
 
 
 def new_folder() -> tempfile.TemporaryDirectory[str]:
-    """An empty folder, removed at the end."""
+    """Make an empty folder, removed at the end."""
     return tempfile.TemporaryDirectory(prefix="bench-", ignore_cleanup_errors=True)
 
 
 def environment(home: str) -> dict[str, str]:
-    """A clean environment with this home folder."""
+    """Return a clean environment with this home folder."""
     kept = {name: os.environ[name] for name in ("PATH", "LANG", "LC_ALL", "TMPDIR") if name in os.environ}
     return kept | {"HOME": home, "DISABLE_TELEMETRY": "true", "TERM": "xterm-256color", "SHELL": "/bin/bash"}
 
@@ -112,6 +112,6 @@ def _cpu_once(command: list[str]) -> float:
         process.returncode = os.waitstatus_to_exitcode(status)
         if process.returncode:
             errors.seek(0)
-            said = errors.read().decode(errors="replace").strip().splitlines()
-            raise ProbeFailure((said or ["no word"])[-1][:60])
+            lines = errors.read().decode(errors="replace").strip().splitlines()
+            raise ProbeFailure((lines or ["no word"])[-1][:60])
     return used.ru_utime + used.ru_stime

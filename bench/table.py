@@ -35,7 +35,7 @@ def rows(
     original: Subject | None,
     tell: Callable[[str], None],
 ) -> list[list[str]]:
-    """The rows of the table, measured one after the other."""
+    """Measure the rows of the table, one after the other."""
     headings = [*HEADINGS, "0.4.3", "0.4.3 / ours"] if original else [*HEADINGS]
     table = [headings]
     for measurement in measurements:
@@ -96,7 +96,7 @@ def _times(value: float | None, base: float | None) -> str:
 
 
 def layout(table: Sequence[Sequence[str]]) -> str:
-    """The table in Markdown, with its columns aligned."""
+    """Format the table as Markdown, with its columns aligned."""
     widths = [max(len(row[column]) for row in table) for column in range(len(table[0]))]
     lines = ["| " + " | ".join(map(str.ljust, row, widths)) + " |" for row in table]
     return "\n".join([lines[0], "|" + "|".join("-" * (width + 2) for width in widths) + "|", *lines[1:]])

@@ -78,15 +78,17 @@ def _run(
 
 
 def _table(rows: Sequence[Row], theirs: Sequence[Result], ours: Sequence[Result]) -> str:
-    """The rows by section with both results, then the failures, then a summary per section."""
-    sides = {name: {one.name: one for one in found} for name, found in (("0.4.3", theirs), ("ours", ours)) if found}
+    """Write the rows by section with both results, then the failures, then a summary per section."""
+    sides = {
+        name: {one.name: one for one in results} for name, results in (("0.4.3", theirs), ("ours", ours)) if results
+    }
     allowed = exceptions()
     lines = ["| row | " + " | ".join(sides) + " |", "|---|" + "---|" * len(sides)]
     failures = []
     for row in rows:
         cells = []
-        for side, found in sides.items():
-            result = found[row.name]
+        for side, results in sides.items():
+            result = results[row.name]
             different = side == "ours" and row.name in allowed and not result.passes
             cells.append("yes" if result.passes else "differs" if different else "no")
             if not result.passes:
@@ -96,7 +98,7 @@ def _table(rows: Sequence[Row], theirs: Sequence[Result], ours: Sequence[Result]
     sections = list(dict.fromkeys(row.section for row in rows))
     for section in [*sections, "all"]:
         of_section = [row for row in rows if section in (row.section, "all")]
-        passed = [str(sum(found[row.name].passes for row in of_section)) for found in sides.values()]
+        passed = [str(sum(results[row.name].passes for row in of_section)) for results in sides.values()]
         lines.append(f"| {section} | {len(of_section)} | " + " | ".join(passed) + " |")
     return "\n".join(lines)
 

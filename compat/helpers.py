@@ -55,7 +55,7 @@ class Server(ModelServer):
 
 
 def code(source: str, language: str = "python", before: str = "") -> Any:
-    """A reply of the model that runs code, after some text."""
+    """Return a reply of the model that runs code, after some text."""
     return (before, language, source)
 
 
@@ -81,7 +81,7 @@ def scripted(*replies: Any, on: Any = None, functions: bool = True) -> Server:
 
 
 def short_chat() -> None:
-    """A chat with a code block, as in most rows."""
+    """Chat once, with a code block, as in most rows."""
     from interpreter import OpenInterpreter
 
     agent = OpenInterpreter(auto_run=True)
@@ -93,11 +93,11 @@ def _reply(each: Any, functions: bool) -> Any:
     if not isinstance(each, (str, tuple)):
         return each
     before, language, source = each if isinstance(each, tuple) else (each, "", "")
-    said = text(before, 4) if before else Reply()
+    message = text(before, 4) if before else Reply()
     if not language:
-        return said
+        return message
     if functions:
-        return said.then(tool_call(language, source))
+        return message.then(tool_call(language, source))
     # Split the way a tokenizer splits a fence.
     fence = [
         f"{before}\n" if before else "",
@@ -127,7 +127,7 @@ class Served:
         self.port: int = server.servers[0].sockets[0].getsockname()[1]
 
     def ask(self, path: str, body: Any = None, kind: str = "application/json") -> Any:
-        """The answer to a GET, or with a body to a POST; JSON as its value, else bytes."""
+        """Send a GET, or with a body a POST, and return the answer: JSON as its value, else bytes."""
         headers = {"X-API-KEY": self.key, "Content-Type": kind}
         data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
         request = urllib.request.Request(f"http://127.0.0.1:{self.port}{path}", data, headers)
@@ -158,11 +158,11 @@ class raises:
 
 
 def _output_of(command: list[str], stdin: str = "", env: dict[str, str] | None = None) -> tuple[int, str]:
-    """The status and output of a program, through a file, because a background process may keep a pipe open."""
-    with tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as words:
-        words.write(stdin)
-        words.seek(0)
-        done = subprocess.run(command, stdin=words, stdout=output, stderr=subprocess.STDOUT, timeout=LIMIT, env=env)
+    """Run a program; return its status and output, through a file: a background process may keep a pipe open."""
+    with tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as source:
+        source.write(stdin)
+        source.seek(0)
+        done = subprocess.run(command, stdin=source, stdout=output, stderr=subprocess.STDOUT, timeout=LIMIT, env=env)
         output.seek(0)
         return done.returncode, output.read()
 
@@ -196,7 +196,7 @@ def command_line(*arguments: str, stdin: str = "", replies: Any = ("Hello.",), f
 
 
 def _connection(server: Server, arguments: Any, functions: bool) -> list[str]:
-    """The flags for the model server, except those that the row sets itself."""
+    """Return the flags for the model server, except those that the row sets itself."""
     flags = ["--api_base", server.base_url, "--api_key", "x", "--offline"]
     flags += ["--llm_supports_functions" if functions else "--no-llm_supports_functions"]
     for name, short, value in (

@@ -119,19 +119,19 @@ def run_row(row: dict[str, Any], limit: float, helpers: types.ModuleType) -> dic
             os.setpgid(0, 0)
             _execute_row(row, helpers, writer, output.fileno())
         os.close(writer)
-        told = b""
+        verdict = b""
         while select.select([reader], [], [], max(0, began + limit - time.monotonic()))[0]:
             part = os.read(reader, 65536)
-            told += part
+            verdict += part
             if not part:
                 break
         else:
-            told = b"did not end within %d s" % limit
+            verdict = b"did not end within %d s" % limit
         os.close(reader)
         _end_children()
         output.seek(0)
         text = output.read().decode(errors="replace")
-    why = told.decode(errors="replace")
+    why = verdict.decode(errors="replace")
     passes = why == "passes"
     taken = round(time.monotonic() - began, 1)
     why = "" if passes else why or "the process died"
@@ -155,8 +155,8 @@ def _execute_row(row: dict[str, Any], helpers: types.ModuleType, writer: int, ou
         # The row's source is not a separate file, so look up the line.
         all_lines = ("\n" * (row["line"] - 1) + row["source"]).splitlines()
         at = all_lines[lines[-1].lineno - 1].strip() if lines and lines[-1].lineno else ""
-        words = (str(error).strip().splitlines() or [""])[0].replace(os.environ["HOME"], "~")
-        why = f"{type(error).__name__}: {words[:160]}".rstrip(": ") + (f"  [{at[:120]}]" if at else "")
+        message = (str(error).strip().splitlines() or [""])[0].replace(os.environ["HOME"], "~")
+        why = f"{type(error).__name__}: {message[:160]}".rstrip(": ") + (f"  [{at[:120]}]" if at else "")
     with contextlib.suppress(Exception):
         sys.stdout.flush()
     os.write(writer, why.encode())
@@ -183,10 +183,10 @@ def _descendants() -> list[int]:
     for entry in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError, ValueError, IndexError):
             parents[int(entry.parent.name)] = int(entry.read_text().rpartition(")")[2].split()[1])
-    found = [os.getpid()]
-    for pid in found:
-        found += [child for child, parent in parents.items() if parent == pid]
-    return found[1:]
+    pids = [os.getpid()]
+    for pid in pids:
+        pids += [child for child, parent in parents.items() if parent == pid]
+    return pids[1:]
 
 
 if __name__ == "__main__":

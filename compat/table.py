@@ -82,9 +82,9 @@ def run_rows(python: Path, rows: Sequence[Row], limit: float, source: Path | Non
 
 
 def original_results() -> dict[str, dict[str, str]]:
-    """The recorded results of 0.4.3: row -> `digest`, and `fails` with the reason if it failed."""
-    found: dict[str, dict[str, str]] = json.loads(ORIGINAL_RESULTS.read_text(encoding="utf-8"))
-    return found
+    """Read the recorded results of 0.4.3: row -> `digest`, and `fails` with the reason if it failed."""
+    results: dict[str, dict[str, str]] = json.loads(ORIGINAL_RESULTS.read_text(encoding="utf-8"))
+    return results
 
 
 def record(row: Row, result: Result) -> None:
@@ -97,5 +97,5 @@ def record(row: Row, result: Result) -> None:
 
 def exceptions() -> dict[str, str]:
     """Rows that 0.4.3 passes and ours doesn't, on purpose: row -> the reason as in docs/migrating.md."""
-    found: dict[str, str] = tomllib.loads(EXCEPTIONS.read_text(encoding="utf-8"))["differences"]
-    return found
+    differences: dict[str, str] = tomllib.loads(EXCEPTIONS.read_text(encoding="utf-8"))["differences"]
+    return differences

@@ -37,10 +37,10 @@ class Voice:
     async def hear(self) -> None:
         """Each line is one utterance. An empty line ends the client."""
         loop = asyncio.get_running_loop()
-        while words := (await loop.run_in_executor(None, sys.stdin.readline)).strip():
-            is_yes = self._waits_for_yes and words.lower().strip(".!") == "yes"
+        while sentence := (await loop.run_in_executor(None, sys.stdin.readline)).strip():
+            is_yes = self._waits_for_yes and sentence.lower().strip(".!") == "yes"
             self._waits_for_yes, self._unsaid = False, ""
-            await self.send("command", "go") if is_yes else await self.send("message", words)
+            await self.send("command", "go") if is_yes else await self.send("message", sentence)
 
     async def listen(self) -> None:
         has_code = False

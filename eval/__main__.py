@@ -109,7 +109,7 @@ def main() -> int:
 
 
 def conditions(given: argparse.Namespace) -> str:
-    """The conditions of the measurement, in one line."""
+    """Describe the conditions of the measurement on one line."""
     machine = f"Python {platform.python_version()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}"
     cache = "no prompt cache" if given.fresh else "prompt cache on"
     limit = "" if given.time_limit == TIME_LIMIT else f", {given.time_limit:g} s for a task"

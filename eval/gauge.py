@@ -57,7 +57,7 @@ class Gauge:
         self._http.server_close()
 
     def take(self, limit: float = 60) -> Tokens:
-        """The tokens counted since the last call, once all requests have ended."""
+        """Return the tokens counted since the last call, once all requests have ended."""
         with self._change:
             self._change.wait_for(lambda: not self._asking, limit)
             taken, self._tokens = self._tokens, Tokens()
@@ -122,10 +122,10 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def _timings(line: bytes) -> dict[str, Any] | None:
-    """The token counts in a line of the reply, if it has any."""
+    """Read the token counts in a line of the reply, if it has any."""
     try:
-        told = json.loads(line.removeprefix(b"data: "))
+        data = json.loads(line.removeprefix(b"data: "))
     except ValueError:
         return None
-    timings: dict[str, Any] | None = told.get("timings") if isinstance(told, dict) else None
+    timings: dict[str, Any] | None = data.get("timings") if isinstance(data, dict) else None
     return timings

@@ -30,7 +30,7 @@ def set_up():
     interpreter.llm.supports_functions = False
     interpreter.llm.supports_vision = False
     interpreter.llm.temperature = 0
-    # The values of its own setup for local models on a machine with more than 9 GB.
+    # What its setup for local models chooses on a machine with more than 9 GB.
     interpreter.llm.context_window = 8000
     interpreter.llm.max_tokens = 1200
 
@@ -39,8 +39,8 @@ def talk():
     """Send all messages. Returns what went wrong."""
     blocks = 0
     try:
-        for words in ORDERS["words"]:
-            for chunk in interpreter.chat(words, display=False, stream=True):
+        for message in ORDERS["words"]:
+            for chunk in interpreter.chat(message, display=False, stream=True):
                 blocks += chunk.get("type") == "code" and chunk.get("start") is True
                 if blocks > ORDERS["blocks"]:
                     return "blocks"

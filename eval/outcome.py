@@ -30,8 +30,8 @@ def expect(holds: object, otherwise: str) -> None:
 
 def numbers(text: str) -> set[float]:
     """Every number in a text, with or without thousands separators."""
-    grouped = {re.sub(r"[,_' ]", "", found) for found in _GROUPED.findall(text)}
-    return {float(found) for found in grouped.union(_PLAIN.findall(text))}
+    grouped = {re.sub(r"[,_' ]", "", number) for number in _GROUPED.findall(text)}
+    return {float(number) for number in grouped.union(_PLAIN.findall(text))}
 
 
 @dataclass(frozen=True)
@@ -43,13 +43,13 @@ class Outcome:
 
     @property
     def answer(self) -> str:
-        """The assistant's last message."""
-        said = [each for each in self.messages if each.get("role") == "assistant" and each.get("type") == "message"]
-        return str(said[-1].get("content") or "") if said else ""
+        """Return the assistant's last message."""
+        messages = [each for each in self.messages if each.get("role") == "assistant" and each.get("type") == "message"]
+        return str(messages[-1].get("content") or "") if messages else ""
 
     @property
     def outputs(self) -> list[str]:
-        """The output of each block."""
+        """Return the output of each block."""
         return [str(each.get("content") or "") for each in self.messages if each.get("type") == "console"]
 
     @property
@@ -60,14 +60,14 @@ class Outcome:
     # -- what the user sees --------------------------------------------------------------------------------------
 
     def expect_number(self, value: float, within: float = 0.0, what: str = "") -> None:
-        """The number was printed or said, in any format; `within` allows for rounding."""
-        found = any(abs(number - value) <= within + 1e-9 for number in numbers(self.shown))
-        expect(found, f"nothing says {what or 'that it is'} {value:g}")
+        """Expect the number to be printed or said, in any format; `within` allows for rounding."""
+        is_shown = any(abs(number - value) <= within + 1e-9 for number in numbers(self.shown))
+        expect(is_shown, f"nothing says {what or 'that it is'} {value:g}")
 
     def expect_beside(self, name: str, value: float, within: float = 0.0) -> None:
-        """The number comes soon after the name, as in a line of a table."""
-        for found in re.finditer(rf"\b{re.escape(name)}\b", self.shown, re.IGNORECASE):
-            after = self.shown[found.end() : found.end() + 40].partition("\n")[0]
+        """Expect the number soon after the name, as in a line of a table."""
+        for match in re.finditer(rf"\b{re.escape(name)}\b", self.shown, re.IGNORECASE):
+            after = self.shown[match.end() : match.end() + 40].partition("\n")[0]
             if any(abs(number - value) <= within + 1e-9 for number in numbers(after)):
                 return
         raise Missed(f"nothing says that {name} has {value:g}")
@@ -85,24 +85,24 @@ class Outcome:
     # -- files ---------------------------------------------------------------------------------------------------
 
     def text(self, name: str) -> str:
-        """A file's text, with Python's line endings."""
+        """Read a file's text, with Python's line endings."""
         path = self.folder / name
         expect(path.is_file(), f"there is no {name}")
         return path.read_text(encoding="utf-8-sig")
 
     def lines(self, name: str) -> list[str]:
-        """A file's non-blank lines, stripped."""
+        """Read a file's non-blank lines, stripped."""
         return [line.strip() for line in self.text(name).splitlines() if line.strip()]
 
     def data(self, name: str) -> Any:
-        """The content of a JSON file."""
+        """Read a JSON file."""
         try:
             return json.loads(self.text(name))
         except ValueError:
             raise Missed(f"{name} is not JSON") from None
 
     def rows(self, name: str) -> list[dict[str, str]]:
-        """The rows of a CSV file, by column names in lower case."""
+        """Read the rows of a CSV file, by column names in lower case."""
         reader = csv.DictReader(self.text(name).splitlines())
         return [
             {str(key or "").strip().lower(): str(value or "").strip() for key, value in row.items()} for row in reader
@@ -124,7 +124,7 @@ class Outcome:
             raise Missed(f"{column} in {name} has what is no number") from None
 
     def expect_picture(self, name: str, size: tuple[int, int] | None = None) -> None:
-        """The file is an image with something drawn in the middle, not empty or with empty axes."""
+        """Expect an image with something drawn in the middle, not empty or with empty axes."""
         from PIL import Image, UnidentifiedImageError
 
         path = self.folder / name
@@ -139,7 +139,7 @@ class Outcome:
 
 
 def _drawn(picture: Any) -> int:
-    """The number of pixels in the middle that differ from the most common colour there."""
+    """Count the pixels in the middle that differ from the most common colour there."""
     width, height = picture.size
     middle = picture.crop((int(width * 0.2), int(height * 0.2), int(width * 0.8), int(height * 0.8)))
     colours = sorted(middle.getcolors(maxcolors=width * height), reverse=True)

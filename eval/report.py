@@ -37,7 +37,7 @@ class Run:
 
 
 def report(runs: Sequence[Run]) -> str:
-    """The tables of all subjects, and their comparison."""
+    """Write the tables of all subjects, and their comparison."""
     subjects = list(dict.fromkeys(run.subject for run in runs))
     parts = [_of_one(subject, [run for run in runs if run.subject == subject]) for subject in subjects]
     if len(subjects) == 2:

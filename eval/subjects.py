@@ -66,12 +66,12 @@ class Subject(Protocol):
 
     name: str
 
-    def chat(self, words: Sequence[str], folder: Path, limits: Limits) -> Chat: ...
+    def chat(self, texts: Sequence[str], folder: Path, limits: Limits) -> Chat: ...
 
 
 @contextmanager
 def served(model: str, fresh: bool) -> Iterator[tuple[Path, Gauge]]:
-    """A built-in model, loaded once for all subjects, behind a gauge."""
+    """Load a built-in model once for all subjects, behind a gauge."""
     file = _weights(model)
     running = engine.running(file)
     try:
@@ -83,7 +83,7 @@ def served(model: str, fresh: bool) -> Iterator[tuple[Path, Gauge]]:
 
 
 def _weights(model: str) -> Path:
-    """The file of `builtin/NAME`: from the product's folder, or else from the tests', downloaded if needed."""
+    """Return the file of `builtin/NAME`: from the product's folder, or else from the tests', downloaded if needed."""
     name = model.removeprefix(weights.PREFIX)
     try:
         return weights.file_of(name)
@@ -94,7 +94,7 @@ def _weights(model: str) -> Path:
 
 
 def python_with(packages: str) -> str | None:
-    """A Python that has only these packages: `none` or `data`, made once; None for ours with what it has."""
+    """Return a Python that has only these packages: `none` or `data`, made once; None for ours with what it has."""
     if packages == "ours":
         return None
     folder = ROOT / ".bench" / f"eval-{packages}"
@@ -108,7 +108,7 @@ def python_with(packages: str) -> str | None:
 
 
 def can_contain() -> bool:
-    """Whether our tasks can run in a sandbox, where installs and deletions stay in the task's folder."""
+    """Check whether our tasks can run in a sandbox, where installs and deletions stay in the task's folder."""
     try:
         return bool(bubblewrap.available())
     except SandboxUnavailableError:
@@ -124,7 +124,7 @@ class Ours:
         self._model, self._python = weights.model_string(file), python
         self._sandbox = "workspace" if can_contain() else "off"
 
-    def chat(self, words: Sequence[str], folder: Path, limits: Limits) -> Chat:
+    def chat(self, texts: Sequence[str], folder: Path, limits: Limits) -> Chat:
         interpreter = OpenInterpreter(
             auto_run=True, offline=True, workspace=str(folder), max_blocks=limits.blocks, disable_telemetry=True,
             sandbox=self._sandbox,
@@ -143,9 +143,9 @@ class Ours:
         timer.start()
         broke, marks = "", list[Message]()
         try:
-            for said in words:
+            for message in texts:
                 if not late.is_set():
-                    for event in interpreter.respond(said):
+                    for event in interpreter.respond(message):
                         if event.kind == "status" and "check" in (event.data.get("content") or {}):
                             marks.append(event.data)
         except InterpreterError as error:
@@ -168,10 +168,10 @@ class Original:
         self._packages = _analysis_packages(self._python)
         self._gauge, self._profile = gauge, profile
 
-    def chat(self, words: Sequence[str], folder: Path, limits: Limits) -> Chat:
-        told = folder.with_name(f"{folder.name}.json")
+    def chat(self, texts: Sequence[str], folder: Path, limits: Limits) -> Chat:
+        result_file = folder.with_name(f"{folder.name}.json")
         orders = {
-            "words": words, "told": str(told), "seconds": limits.seconds, "blocks": limits.blocks,
+            "words": texts, "told": str(result_file), "seconds": limits.seconds, "blocks": limits.blocks,
             "api_base": self._gauge.base_url, "profile": self._profile,
         }  # fmt: skip
         began = time.monotonic()
@@ -188,9 +188,9 @@ class Original:
         except subprocess.TimeoutExpired:
             _kill(process.pid)
             process.wait()
-        if not told.exists():
+        if not result_file.exists():
             return Chat([], time.monotonic() - began, "ended without a result")
-        result = json.loads(told.read_text(encoding="utf-8"))
+        result = json.loads(result_file.read_text(encoding="utf-8"))
         return Chat(result["messages"], result["seconds"], result["broke"])
 
 
@@ -202,7 +202,7 @@ def _kill(pid: int) -> None:
 
 
 def _analysis_packages(python: Path) -> Path:
-    """A folder with packages for the tasks, outside the original's environment, which `make bench` measures."""
+    """Return a folder with packages for the tasks, outside the original's environment, which `make bench` measures."""
     folder = ROOT / ".bench" / "analysis"
     if not (folder / ANALYSIS[0]).exists():
         pip = [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet", "--no-deps"]

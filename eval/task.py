@@ -20,7 +20,7 @@ class Task:
 
     @property
     def kind(self) -> str:
-        """The part of its name before the slash."""
+        """Return the part of its name before the slash."""
         return self.name.partition("/")[0]
 
     def verdict(self, outcome: Outcome) -> str:
@@ -35,7 +35,7 @@ class Task:
 
 
 def nothing(folder: Path) -> None:
-    """A task that needs no files."""
+    """Prepare no files."""
 
 
 def write(folder: Path, name: str, *lines: str) -> None:

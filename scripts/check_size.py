@@ -58,7 +58,7 @@ def imported_names(name: str, module: Module) -> Iterator[tuple[str, str]]:
 
 
 def single_importers(modules: dict[str, Module]) -> set[str]:
-    """The modules that exactly one other module imports. A package that only passes names on doesn't count."""
+    """Return the modules that exactly one other module imports. A package that only passes names on doesn't count."""
     importers: Counter[str] = Counter()
     for name, module in modules.items():
         if module.is_package:
@@ -71,7 +71,7 @@ def single_importers(modules: dict[str, Module]) -> set[str]:
 
 
 def measure(source: Path) -> tuple[Size, dict[str, Size]]:
-    """The total, and each package."""
+    """Measure the total, and each package."""
     modules = read_modules(source)
     single = single_importers(modules)
     packages: dict[str, list[str]] = {}

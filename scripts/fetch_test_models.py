@@ -50,7 +50,7 @@ USUAL = ("smollm2-135m",)
 
 
 def models_folder() -> Path:
-    """Where test models are kept between runs."""
+    """Return the folder that keeps test models between runs."""
     from platformdirs import user_cache_dir
 
     given = os.environ.get("INTERPRETER_TEST_MODELS")

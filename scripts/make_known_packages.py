@@ -31,7 +31,7 @@ LEFT_OUT = re.compile(
     r"cuda|mcp|prometheus|msal|kubernetes|botocore|boto|hatch|setuptools|poetry|pip|wheel|twine|uv|ruff|black)-.*|"
     r".*-(stubs|plugin|bin)"
 )
-# Modules whose package is called something else, or which more than one package has.
+# Modules whose package has another name, or which more than one package has.
 CHOSEN = dict(
     pair.split(":")
     for pair in """
@@ -84,18 +84,18 @@ class RemoteFile(io.RawIOBase):
 
 
 def modules_of(client: httpx.Client, place: int, package: str) -> list[str]:
-    """The modules in the newest wheel of a package; none if it has no wheel, or is not for people who analyze data."""
+    """List the modules in the newest wheel of a package; none if it has no wheel, or is not for data analysis."""
     try:
         answer = client.get(f"https://pypi.org/pypi/{package}/json").raise_for_status()
-        found: dict[str, Any] = answer.json()
-        topics = " ".join(found["info"]["classifiers"])
+        details: dict[str, Any] = answer.json()
+        topics = " ".join(details["info"]["classifiers"])
         if (
             place >= MOST_POPULAR
             and package not in ALSO
             and not re.search("Science/Research|Scientific/Engineering|Visualization", topics)
         ):
             return []
-        wheels = [file for file in found["urls"] if file["packagetype"] == "bdist_wheel"]
+        wheels = [file for file in details["urls"] if file["packagetype"] == "bdist_wheel"]
         if not wheels:
             return []
         wheel = min(wheels, key=lambda file: file["size"])
@@ -120,7 +120,7 @@ def python_rows(popular: list[str]) -> dict[str, str]:
         for package, modules in zip(chosen, pool.map(partial(modules_of, client), places, chosen), strict=True):
             for module in modules:
                 plain, whole = module.replace("_", "").lower(), re.sub("[-_.]", "", package).lower()
-                is_its_own = plain in whole or whole in plain  # others are there by mistake, or only the package's own
+                is_its_own = plain in whole or whole in plain  # other modules are in a wheel by mistake, or private
                 if is_its_own and module not in sys.stdlib_module_names and module.lower() not in NOT_MODULES:
                     rows.setdefault(module, package)
     return {**rows, **CHOSEN}

@@ -64,9 +64,9 @@ def _as_regex(clause: Any) -> str:
 
 def litellm_windows() -> dict[str, int]:
     """Windows by model string, read from the package's list without importing it."""
-    found = find_spec("litellm")
-    assert found is not None and found.origin is not None, "litellm is not installed"
-    listed = json.loads((Path(found.origin).parent / LITELLM_LIST).read_text(encoding="utf-8"))
+    package = find_spec("litellm")
+    assert package is not None and package.origin is not None, "litellm is not installed"
+    listed = json.loads((Path(package.origin).parent / LITELLM_LIST).read_text(encoding="utf-8"))
     windows = {name.lower(): entry.get("max_input_tokens") for name, entry in listed.items()}
     return {name: window for name, window in windows.items() if isinstance(window, int)}
 
@@ -78,7 +78,7 @@ def window_of(prefix: str, model: Any, windows: dict[str, int]) -> int | None:
 
 
 def row(model: Any, now: datetime, window: int | None) -> list[Any] | None:
-    """A row, or None for models without a text price, such as embedding models."""
+    """Make a row, or None for models without a text price, such as embedding models."""
     prices = model.get_prices(now)
     base, steps = [], {}
     for number, name in enumerate(FIELDS):
@@ -121,8 +121,8 @@ def main() -> int:
         prefix = PREFIXES[provider.id]
         # Google offers Claude only on Vertex, where `also` finds it.
         models = [model for model in provider.models if prefix != "gemini" or "claude" not in model.id]
-        found = [row(model, now, window_of(prefix, model, windows)) for model in models]
-        tables[prefix] = {"also": also, "models": list(filter(None, found))}
+        rows = [row(model, now, window_of(prefix, model, windows)) for model in models]
+        tables[prefix] = {"also": also, "models": list(filter(None, rows))}
     versions = " and ".join(f"{name} {version(name)}" for name in ("genai-prices", "litellm"))
     source = f"{versions}, {now:%Y-%m-%d}"
     TARGET.write_text(_text(source, tables), encoding="utf-8")

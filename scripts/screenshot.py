@@ -62,7 +62,7 @@ WINDOW = """\
 
 
 def svg(screen: Any, title: str) -> str:
-    """The screen without empty rows at the end, in a window with a title."""
+    """Draw the screen without empty rows at the end, in a window with a title."""
     rows = [[screen.buffer[y][x] for x in range(screen.columns)] for y in range(screen.lines)]
     while rows and not any(cell.data.strip() or cell.bg != "default" for cell in rows[-1]):
         rows.pop()
@@ -98,13 +98,13 @@ def _row(row: list[Any], top: float) -> Iterator[str]:
         style += ' text-decoration="underline"' * underlined
         start = left + (len(shown) - len(shown.lstrip())) * CELL
         shown = shown.strip()
-        words = escape(shown).replace(" ", "\u00a0")  # otherwise several spaces collapse
+        label = escape(shown).replace(" ", "\u00a0")  # otherwise several spaces collapse
         size = f'textLength="{len(shown) * CELL:g}" lengthAdjust="spacingAndGlyphs"'
-        yield f'<text x="{start:g}" y="{top + 13.5:g}" fill="{ink}" {size}{style}>{words}</text>'
+        yield f'<text x="{start:g}" y="{top + 13.5:g}" fill="{ink}" {size}{style}>{label}</text>'
 
 
 def _rectangle(left: float, top: float, wide: float, tall: float, color: str) -> str:
-    """A rectangle that is slightly enlarged, so that no gap shows between two."""
+    """Draw a rectangle that is slightly enlarged, so that no gap shows between two."""
     size = f'width="{wide + 0.3:g}" height="{tall + 0.3:g}"'
     return f'<rect x="{left:g}" y="{top:g}" {size} fill="{color}"/>'
 
@@ -288,7 +288,7 @@ def resume(person: Person) -> None:
 
 @contextmanager
 def clean_home() -> Iterator[Path]:
-    """A home folder with a workspace of sales figures, without the current user's settings and keys."""
+    """Make a home folder with a workspace of sales figures, without the current user's settings and keys."""
     with tempfile.TemporaryDirectory(prefix="shop-") as folder:
         home = Path(folder)
         kept = {name: os.environ[name] for name in ("PATH", "LANG", "LC_ALL") if name in os.environ}

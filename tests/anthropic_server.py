@@ -44,14 +44,14 @@ def use(language: str, code: str, split: Split = None, call_id: str = "toolu_01A
 
 
 def use_tool(name: str, given: dict[str, Any], call_id: str = "toolu_01A", split: Split = None) -> Steps:
-    """A call of any tool."""
+    """Call any tool."""
     arguments = json.dumps(given)
     deltas = [{"type": "input_json_delta", "partial_json": part} for part in ["", *pieces(arguments, split)]]
     return [{"type": "tool_use", "id": call_id, "name": name, "input": {}}, *deltas]
 
 
 def act(call_id: str = "toolu_01A", split: Split = None, **action: Any) -> Steps:
-    """A call of the computer tool."""
+    """Call the computer tool."""
     deltas = [{"type": "input_json_delta", "partial_json": part} for part in ["", *pieces(json.dumps(action), split)]]
     return [{"type": "tool_use", "id": call_id, "name": "computer", "input": {}}, *deltas]
 
@@ -66,7 +66,7 @@ def events_of(
     stop: str | None = None,
     **delta: Any,
 ) -> Iterator[Event]:
-    """The events of an answer, from message_start to message_stop."""
+    """Yield the events of an answer, from message_start to message_stop."""
     read, written = cached
     before = {
         "input_tokens": usage[0],
@@ -112,7 +112,7 @@ def cut(*blocks: Steps, keep: int, breaks_off: bool = False, then: bytes | Stall
 
 
 def whole(*contents: dict[str, Any], stop: str = "end_turn") -> RawReply:
-    """An answer that is not streamed."""
+    """Return an answer that is not streamed."""
     usage = {"input_tokens": 25, "output_tokens": 15}
     body = {"id": "msg_01", "type": "message", "role": "assistant", "content": list(contents)}
     body |= {"stop_reason": stop, "usage": usage}
@@ -121,8 +121,8 @@ def whole(*contents: dict[str, Any], stop: str = "end_turn") -> RawReply:
 
 def failure(status: int, kind: str, words: str = "Sorry.", headers: dict[str, str] | None = None) -> RawReply:
     body = {"type": "error", "error": {"type": kind, "message": words}, "request_id": "req_01"}
-    told = {"Content-Type": "application/json", "request-id": "req_01"} | (headers or {})
-    return RawReply((json.dumps(body).encode(),), status, tuple(told.items()))
+    all_headers = {"Content-Type": "application/json", "request-id": "req_01"} | (headers or {})
+    return RawReply((json.dumps(body).encode(),), status, tuple(all_headers.items()))
 
 
 def error_event(kind: str, words: str = "Sorry.") -> bytes:
@@ -167,13 +167,13 @@ class AnthropicServer(ModelServer):
 
 
 def before(body: dict[str, Any], at: int) -> str:
-    """What a block in a message is bound to: everything before that message, without cache marks."""
+    """Return what a block in a message is bound to: everything before that message, without cache marks."""
     prefix = json.dumps([body.get("system"), body.get("tools"), body["messages"][:at]], sort_keys=True)
     return re.sub(r'"cache_control": \{.*?\},? ?', "", prefix)
 
 
 def problems(body: dict[str, Any]) -> Iterator[str]:
-    """What the real API refuses, in the order of its checks."""
+    """Yield what the real API refuses, in the order of its checks."""
     known = {"model", "max_tokens", "stream", "system", "tools", "messages", "temperature", "thinking"}
     known |= {"stop_sequences", "top_p", "top_k", "tool_choice", "metadata"}
     yield from (f"{name}: Extra inputs are not permitted" for name in body.keys() - known)

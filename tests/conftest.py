@@ -55,7 +55,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 @pytest.fixture(autouse=True)
 def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A fresh home folder, an empty workspace, and an environment without keys or settings."""
+    """Give each test a fresh home folder, an empty workspace, and an environment without keys or settings."""
     folder = tmp_path_factory.mktemp("home")
     monkeypatch.chdir(tmp_path_factory.mktemp("workspace"))
     for name in list(os.environ):
@@ -85,23 +85,23 @@ def no_strays(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def _assert_none_left(name: str, mark: str) -> None:
     _, alive = psutil.wait_procs(_marked(name, mark), timeout=60)
-    told = [f"{process.pid} {' '.join(_command(process))[:120]}" for process in alive]
+    left = [f"{process.pid} {' '.join(_command(process))[:120]}" for process in alive]
     for process in alive:
         process.kill()
-    assert not told, "processes left behind:\n" + "\n".join(told)
+    assert not left, "processes left behind:\n" + "\n".join(left)
 
 
 def _marked(name: str, mark: str) -> list[psutil.Process]:
     """Processes that inherited the mark, which survives a double fork, unlike the parent's list of children."""
-    found = []
+    processes = []
     for process in psutil.process_iter():
         try:
             # The environment is the one at process start, so this test process itself doesn't count.
             if process.pid != os.getpid() and process.environ().get(name) == mark:
-                found.append(process)
+                processes.append(process)
         except psutil.Error:
             continue
-    return found
+    return processes
 
 
 def _command(process: psutil.Process) -> list[str]:

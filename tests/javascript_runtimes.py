@@ -43,7 +43,7 @@ def session() -> Iterator[JavaScriptRuntime]:
 
 @pytest.fixture
 def fresh() -> Iterator[JavaScriptRuntime]:
-    """A new session for one test."""
+    """Start a new session for one test."""
     javascript = JavaScriptRuntime()
     yield javascript
     javascript.terminate()

@@ -108,7 +108,7 @@ def broken() -> Reply:
 
 
 def error(status: int, body: Any = None, headers: dict[str, str] | None = None) -> RawReply:
-    """An error in OpenAI's format; `body` is a message, a dict, or raw bytes."""
+    """Return an error in OpenAI's format; `body` is a message, a dict, or raw bytes."""
     if isinstance(body, bytes):
         content = body
     else:
@@ -129,9 +129,9 @@ def raw(
 
 
 def events(reply: Reply, model: str = "scripted", with_usage: bool = True) -> list[bytes | Stall]:
-    """The server-sent events of a reply, one item each, [DONE] last; useful for splitting them with `raw`."""
-    found = list(_events(reply, model, with_usage))
-    return found if reply.breaks_off else [*found, b"data: [DONE]\n\n"]
+    """Return the server-sent events of a reply, one item each, [DONE] last; useful for splitting them with `raw`."""
+    sent = list(_events(reply, model, with_usage))
+    return sent if reply.breaks_off else [*sent, b"data: [DONE]\n\n"]
 
 
 def pieces(content: str, split: Split) -> list[str]:
@@ -146,7 +146,7 @@ def pieces(content: str, split: Split) -> list[str]:
 
 
 def reply_from_data(data: Any) -> AnyReply:
-    """A reply from a script: "words", {"text"}, {"language", "code"}, {"error": 429}, or a list of them."""
+    """Read a reply from a script: "words", {"text"}, {"language", "code"}, {"error": 429}, or a list of them."""
     match data:
         case Reply() | RawReply():
             return data
@@ -212,7 +212,7 @@ def _event(data: dict[str, Any]) -> bytes:
 
 
 def completion(reply: Reply, model: str) -> bytes:
-    """The same reply for a client that did not ask for a stream."""
+    """Convert the reply for a client that did not ask for a stream."""
     content: dict[str, str] = {}
     calls: list[dict[str, Any]] = []
     for delta in reply.deltas:

@@ -86,7 +86,7 @@ class Request:
 
 
 class ModelServer:
-    """Answers each request with the next reply; when the script runs out, with an HTTP 500 that says so."""
+    """Answers each request with the next reply; when the script runs out, with an HTTP 500 and that message."""
 
     def __init__(
         self,
@@ -156,13 +156,13 @@ class ModelServer:
             if self.repeat and self.replies:
                 number %= len(self.replies)
             if number >= len(self.replies):
-                words = f"the script ran out: {len(self.replies)} replies, request {number + 1}"
-                return error(500, words, {"x-should-retry": "false"})
+                message = f"the script ran out: {len(self.replies)} replies, request {number + 1}"
+                return error(500, message, {"x-should-retry": "false"})
             scripted = self.replies[number]
         return reply_from_data(scripted(body) if callable(scripted) else scripted)
 
     def refusal(self, path: str, headers: dict[str, str], body: dict[str, Any]) -> RawReply | None:
-        """An error for an invalid request; servers of other formats override it."""
+        """Return an error for an invalid request; servers of other formats override it."""
         if self.api_key and headers.get("authorization") != f"Bearer {self.api_key}":
             wrong = {
                 "message": "Incorrect API key.",

@@ -22,7 +22,7 @@ class Kernel:
     def run(
         self, code: str, answer: Callable[[str], str | None] | None = None, interrupt_at: str = "", timeout: float = 60
     ) -> list[dict[str, Any]]:
-        """The outputs of a cell. `answer` fills the input box; the cell is interrupted when `interrupt_at` is shown."""
+        """Run a cell; return its outputs. `answer` fills the input box; output of `interrupt_at` interrupts it."""
         request = self.client.execute(code, allow_stdin=answer is not None)
         outputs: list[dict[str, Any]] = []
         deadline = time.monotonic() + timeout
@@ -49,7 +49,7 @@ class Kernel:
 
 
 def shown(outputs: list[dict[str, Any]], mime: str) -> list[Any]:
-    """The displays of a cell in this format, after all updates."""
+    """Return the displays of a cell in this format, after all updates."""
     places: dict[Any, Any] = {}
     for number, output in enumerate(outputs):
         if mime in output.get("data", {}):
@@ -58,13 +58,13 @@ def shown(outputs: list[dict[str, Any]], mime: str) -> list[Any]:
 
 
 def printed(outputs: list[dict[str, Any]]) -> str:
-    """The printed output of a cell."""
+    """Join the printed output of a cell."""
     return "".join(output["text"] for output in outputs if output["kind"] == "stream")
 
 
 @contextmanager
 def kernel(folder: str) -> Iterator[Kernel]:
-    """A kernel in this Python, in a folder."""
+    """Start a kernel in this Python, in a folder."""
     manager: Any = KernelManager()
     manager._kernel_spec = KernelSpec(
         argv=[sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"],

@@ -1,4 +1,4 @@
-"""Run Python as on Windows, as far as Linux can simulate it: `python pretend_windows.py -m MODULE | SCRIPT [ARGUMENT ...]`.
+"""Run Python as on Windows, within what Linux can simulate: `python pretend_windows.py -m MODULE | SCRIPT [ARGUMENT ...]`.
 
 POSIX-only modules, functions, flags and signals are missing. `select` accepts only sockets, locks are those of
 `msvcrt`, and `os.write` needs files opened with `O_BINARY`. Ctrl-C ends a read from the console, however early it
@@ -84,7 +84,7 @@ def pretend() -> None:
 
 
 def signals_of_this_process() -> tuple[int, Callable[[], None]]:
-    """A descriptor to read signal numbers from, and a function that ends a system call of the main thread."""
+    """Return a descriptor to read signal numbers from, and a function that ends a system call of the main thread."""
     reading, writing = os.pipe()
     os.set_blocking(writing, False)
     signal.set_wakeup_fd(writing)

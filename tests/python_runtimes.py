@@ -49,9 +49,9 @@ class Ran:
 
     @property
     def lines(self) -> list[int]:
-        """The active lines."""
-        found = [chunk["content"] for chunk in self.chunks if chunk.get("format") == "active_line"]
-        return [line for line in found if line is not None]
+        """Return the active lines."""
+        numbers = [chunk["content"] for chunk in self.chunks if chunk.get("format") == "active_line"]
+        return [line for line in numbers if line is not None]
 
     @property
     def ended(self) -> str:
@@ -101,7 +101,7 @@ def session(request: pytest.FixtureRequest) -> Iterator[PythonRuntime]:
 
 @pytest.fixture(params=ENGINES_FULL)
 def fresh(request: pytest.FixtureRequest) -> Iterator[PythonRuntime]:
-    """A new session for one test, with each engine."""
+    """Start a new session for one test, with each engine."""
     python = PythonRuntime(request.param)
     yield python
     python.terminate()

@@ -17,7 +17,7 @@ FOLDER = models_folder()
 
 
 def weights(name: str) -> Path:
-    """The file of a test model; skips the test where it is not available."""
+    """Return the file of a test model; skip the test where it is not available."""
     if find_spec("xllamacpp") is None:
         pytest.skip("the engine is not installed: pip install xllamacpp")
     row = MODELS[name]

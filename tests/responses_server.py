@@ -63,7 +63,7 @@ def call(language: str, code: str, split: Split = None, call_id: str = "call_1",
 
 
 def call_of(name: str, given: dict[str, Any], call_id: str = "call_1", split: Split = None) -> Steps:
-    """A call of any tool."""
+    """Call any tool."""
     arguments = json.dumps(given)
     added = {"type": "function_call", "id": "fc_1", "call_id": call_id, "name": name, "arguments": ""}
     deltas = [{"type": "response.function_call_arguments.delta", "delta": piece} for piece in pieces(arguments, split)]
@@ -77,7 +77,7 @@ def call_of(name: str, given: dict[str, Any], call_id: str = "call_1", split: Sp
 
 
 def act(*actions: dict[str, Any], call_id: str = "call_1", checks: Sequence[dict[str, Any]] = ()) -> Steps:
-    """A call of the computer tool: one action, or several in the newer form."""
+    """Call the computer tool: with one action, or several in the newer form."""
     item = {"type": "computer_call", "id": "cu_1", "call_id": call_id, "pending_safety_checks": list(checks)}
     item |= {"action": actions[0]} if len(actions) == 1 else {"actions": list(actions)}
     return [{**item, "status": "in_progress"}, {**item, "status": "completed"}]
@@ -93,7 +93,7 @@ def events_of(
     status: str = "completed",
     **fields: Any,
 ) -> Iterator[Event]:
-    """The events of an answer, numbered, from response.created to its end."""
+    """Yield the events of an answer, numbered, from response.created to its end."""
     for number, event in enumerate(_events(items, usage, cached, status, fields)):
         yield {**event, "sequence_number": number}
 
@@ -141,7 +141,7 @@ def cut(*items: Steps, keep: int, breaks_off: bool = False, then: bytes | Stall 
 
 
 def whole(*items: Steps, status: str = "completed", **fields: Any) -> RawReply:
-    """An answer that is not streamed."""
+    """Return an answer that is not streamed."""
     body = {"id": "resp_1", "object": "response", "status": status, "error": None, "incomplete_details": None}
     body |= {"output": [steps[-1] for steps in items], "usage": counted(25, 15), **fields}
     return raw(json.dumps(body).encode(), content_type="application/json")
@@ -171,7 +171,7 @@ class ResponsesServer(ModelServer):
 
 
 def problems(body: dict[str, Any]) -> Iterator[str]:
-    """The fields that the real API would reject."""
+    """Yield the fields that the real API would reject."""
     known = {"model", "stream", "store", "instructions", "tools", "input", "include", "reasoning"}
     known |= {"temperature", "max_output_tokens", "truncation"}
     yield from body.keys() - known

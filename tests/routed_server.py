@@ -41,7 +41,7 @@ def as_json(data: Any, status: int = 200) -> Answer:
 
 
 def as_lines(*events: dict[str, Any], ends: bool = True) -> Answer:
-    """A stream of JSON lines, as from Ollama; the connection breaks in the middle unless it `ends`."""
+    """Stream JSON lines, as Ollama does; the connection breaks in the middle unless it `ends`."""
     pieces = [json.dumps(event).encode() + b"\n" for event in events]
     return Answer(200, pieces if ends else [*pieces, BREAK], {"Content-Type": "application/x-ndjson"})
 

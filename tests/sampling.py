@@ -9,9 +9,9 @@ import pytest
 
 
 def some(count: int, cases: Iterable[Any]) -> list[Any]:
-    """The cases for `parametrize`; only the first ones run in `make test`."""
-    found = list(cases)
-    return [*found[:count], *map(_full, found[count:])]
+    """Return the cases for `parametrize`; only the first ones run in `make test`."""
+    listed = list(cases)
+    return [*listed[:count], *map(_full, listed[count:])]
 
 
 def _full(case: Any) -> Any:

@@ -49,7 +49,7 @@ def shell(request: pytest.FixtureRequest) -> Iterator[ShellRuntime]:
 
 @pytest.fixture(params=SHELLS)
 def fresh(request: pytest.FixtureRequest) -> Iterator[ShellRuntime]:
-    """A new session for one test, with each shell."""
+    """Start a new session for one test, with each shell."""
     session = ShellRuntime(request.param)
     yield session
     session.terminate()
@@ -57,7 +57,7 @@ def fresh(request: pytest.FixtureRequest) -> Iterator[ShellRuntime]:
 
 @pytest.fixture
 def bash() -> Iterator[ShellRuntime]:
-    """A new bash session for one test."""
+    """Start a new bash session for one test."""
     session = ShellRuntime("bash")
     yield session
     session.terminate()

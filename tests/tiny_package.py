@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def wheel(name: str = "tiny_thing", version: str = "1.0", source: str = "answer = 42\n") -> bytes:
-    """The content of a wheel with one module."""
+    """Build a wheel with one module."""
     made, info = io.BytesIO(), f"{name}-{version}.dist-info"
     with zipfile.ZipFile(made, "w") as file:
         file.writestr(f"{name}.py", source)

@@ -24,17 +24,17 @@ def until(condition: Callable[[], object], what: str, limit: float = LIMIT) -> N
 
 def in_thread(function: Callable[..., Any], *args: Any, **named: Any) -> tuple[threading.Thread, list[Any]]:
     """Call a function in a thread; the list gets its result, or the error it raised."""
-    found: list[Any] = []
+    results: list[Any] = []
 
     def run() -> None:
         try:
-            found.append(function(*args, **named))
+            results.append(function(*args, **named))
         except BaseException as error:
-            found.append(error)
+            results.append(error)
 
     thread = threading.Thread(target=run, daemon=True)
     thread.start()
-    return thread, found
+    return thread, results
 
 
 def until_ended(processes: Iterable[psutil.Process | int]) -> None:
@@ -49,7 +49,7 @@ def until_ended(processes: Iterable[psutil.Process | int]) -> None:
 
 
 def worker_of(runtime: Runtime | None) -> psutil.Process:
-    """The worker of a runtime: a busy supervisor may report its id only after the first block ends."""
+    """Return the worker of a runtime: a busy supervisor may report its id only after the first block ends."""
     assert runtime is not None
     until(lambda: runtime.pid is not None, "the worker's process id")
     return psutil.Process(runtime.pid)

@@ -85,7 +85,7 @@ def jshell():
 
 
 def kernel(name):
-    """A block in a Jupyter kernel, from the request to its idle message; None if there is no such kernel."""
+    """Time a block in a Jupyter kernel, from the request to its idle message; None if there is no such kernel."""
     try:
         from jupyter_client.manager import start_new_kernel
 

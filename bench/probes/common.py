@@ -7,7 +7,7 @@ ARGUMENTS = json.loads(sys.argv[1]) if len(sys.argv) > 1 else {}
 
 
 def ready():
-    """An interpreter connected to the scripted server."""
+    """Make an interpreter connected to the scripted server."""
     from interpreter import interpreter
 
     interpreter.offline = True
@@ -24,7 +24,7 @@ def ready():
 
 
 def warmed():
-    """The same after a short chat, so that lazy imports are done."""
+    """Make one and chat with it briefly, so that lazy imports are done."""
     interpreter = ready()
     interpreter.chat("hi", display=False)
     interpreter.messages = []

@@ -21,16 +21,16 @@ def start():
 
 
 def descendants(pid):
-    found = []
+    pids = []
     for task in os.listdir(f"/proc/{pid}/task"):
         with open(f"/proc/{pid}/task/{task}/children") as file:
             for child in file.read().split():
-                found += [child, *descendants(child)]
-    return found
+                pids += [child, *descendants(child)]
+    return pids
 
 
 def megabytes():
-    """The memory of all descendants; shared memory counts once."""
+    """Measure the memory of all descendants; shared memory counts once."""
     total = 0
     for pid in descendants(os.getpid()):
         with open(f"/proc/{pid}/smaps_rollup") as file:

@@ -77,7 +77,7 @@ with tempfile.TemporaryDirectory() as folder:
     try:
         for name in ("DISPLAY", "DBUS_SESSION_BUS_ADDRESS", "XDG_RUNTIME_DIR"):
             os.environ[name] = desktop.env[name]
-        found = {name: spent(desktop, Path(folder), blocks) for name, blocks in TASKS.items()}
+        tokens = {name: spent(desktop, Path(folder), blocks) for name, blocks in TASKS.items()}
     finally:
         desktop.close()
-report(**found)
+report(**tokens)

@@ -40,7 +40,7 @@ def previews(language):
 
 
 def widened():
-    """The cost of granting a path to a Python block: its variables go to another session and back."""
+    """Measure what granting a path to a Python block costs: its variables go to another session and back."""
     interpreter = OpenInterpreter(workspace=os.getcwd(), sandbox="workspace")
     computer, path = interpreter.computer, tempfile.mkdtemp(prefix="bench-given-")
     computer.run("python", "kept = list(range(1000))")

@@ -22,13 +22,13 @@ def measured(act):
 
 
 def shown_display():
-    """A display in memory; the server ends with this program, through a pipe."""
+    """Start a display in memory; the server ends with this program, through a pipe."""
     reading, writing = os.pipe()
     command = ["Xvfb", "-screen", "0", "1280x800x24", "-nolisten", "tcp", "-displayfd", str(writing)]
     server = subprocess.Popen(command, pass_fds=(writing,), stderr=subprocess.DEVNULL)
     os.close(writing)
-    with os.fdopen(reading) as told:
-        os.environ["DISPLAY"] = ":" + told.readline().strip()
+    with os.fdopen(reading) as lines:
+        os.environ["DISPLAY"] = ":" + lines.readline().strip()
     return server
 
 

@@ -28,7 +28,7 @@ MODULES = "numpy, pandas, matplotlib.pyplot"
 
 
 def descendants(pid):
-    """A process and all its descendants."""
+    """Return a process and all its descendants."""
     children = collections.defaultdict(list)
     for name in os.listdir("/proc"):
         if name.isdigit():
@@ -37,15 +37,15 @@ def descendants(pid):
                     children[int(file.read().rpartition(")")[2].split()[1])].append(int(name))
             except OSError:
                 continue
-    found, waiting = [], [pid]
+    family, waiting = [], [pid]
     while waiting:
-        found.append(waiting.pop())
-        waiting += children[found[-1]]
-    return found
+        family.append(waiting.pop())
+        waiting += children[family[-1]]
+    return family
 
 
 def megabytes(pid):
-    """The memory of a process and all its descendants; shared memory counts once."""
+    """Measure the memory of a process and all its descendants; shared memory counts once."""
     total = 0
     for each in descendants(pid):
         try:
@@ -185,11 +185,11 @@ def stored():
     store(ARGUMENTS["sessions"])
     served, taken = Served(False), []
     try:
-        for words in ("", "numbers", "", "", "numbers"):  # the first search waits until all are read
+        for query in ("", "numbers", "", "", "numbers"):  # the first search waits until all are read
             began = time.perf_counter()
-            found = served.http.get("/api/sessions", params={"q": words, "limit": 50}).json()["sessions"]
+            sessions = served.http.get("/api/sessions", params={"q": query, "limit": 50}).json()["sessions"]
             taken.append(time.perf_counter() - began)
-            assert len(found) == 50, len(found)
+            assert len(sessions) == 50, len(sessions)
         grown = megabytes(served.process.pid) - without
     finally:
         served.close()
@@ -197,7 +197,7 @@ def stored():
 
 
 def jupyter():
-    """The same blocks in kernels of a Jupyter server."""
+    """Run the same blocks in kernels of a Jupyter server."""
     flags = ["--no-browser", "--ip=127.0.0.1", "--port=0", f"--IdentityProvider.token={TOKEN}", "--allow-root"]
     flags += ["--ServerApp.allow_remote_access=False", "--ServerApp.log_level=ERROR"]
     process = subprocess.Popen([sys.executable, "-m", "jupyter_server", *flags], stdin=subprocess.DEVNULL)

@@ -16,11 +16,11 @@ def entries(blocks):
     yield {"event": "session", "time": 1.0, "id": "x", "title": "Many blocks", "folder": "/", "model": "scripted"}
     for number in range(blocks):
         at, now = 3 * number, 2.0 + number
-        said = {"role": "assistant", "type": "message", "content": f"Step {number}: the next one, and I print it."}
+        message = {"role": "assistant", "type": "message", "content": f"Step {number}: the next one, and I print it."}
         code = {"role": "assistant", "type": "code", "format": "python", "content": f"x = f({number})\nprint(x)\n"}
         output = {"role": "computer", "type": "console", "format": "output", "content": f"{number} " * 40 + "\n"}
         total = {"requests": number, "input_tokens": 1000 * number, "output_tokens": 20 * number, "cost": 0.1}
-        yield {"event": "message", "time": now, "at": at, "message": said}
+        yield {"event": "message", "time": now, "at": at, "message": message}
         yield {"event": "message", "time": now, "at": at + 1, "message": code}
         yield {"event": "block", "time": now, "block": number + 1, "at": at + 1}
         yield {"event": "decision", "time": now, "block": number + 1, "decision": "approved", "by": "user"}

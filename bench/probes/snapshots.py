@@ -34,7 +34,7 @@ def median(kept, repeats, pause):
 
 
 def with_and_without(repeats, pause):
-    """The round with the least noise, each with and without snapshots."""
+    """Return the round with the least noise, each with and without snapshots."""
     rounds = [(median(KEPT, repeats, pause), median(0, repeats, pause)) for _ in range(ROUNDS)]
     return min(with_ for with_, _ in rounds), min(without for _, without in rounds)
 

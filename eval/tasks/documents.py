@@ -49,9 +49,9 @@ def _books(folder: Path) -> None:
 
 
 def _book_rows(outcome: Outcome) -> None:
-    found = [(row.get("title"), row.get("author_last_name"), row.get("year")) for row in outcome.rows("books.csv")]
+    rows = [(row.get("title"), row.get("author_last_name"), row.get("year")) for row in outcome.rows("books.csv")]
     wanted = [(book["title"], book["author"]["last"], str(book["year"])) for book in BOOKS]  # type: ignore[index]
-    expect(found == wanted, f"books.csv has {found[:1] or 'no rows'}")
+    expect(rows == wanted, f"books.csv has {rows[:1] or 'no rows'}")
 
 
 def _basket(folder: Path) -> None:

@@ -209,7 +209,7 @@ def _workbook(folder: Path) -> None:
 
 
 def _pdf(folder: Path) -> None:
-    """A delivery note of two pages."""
+    """Write a delivery note of two pages."""
     objects = ["<< /Type /Catalog /Pages 2 0 R >>", "", "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>"]
     for lines in PAGES:
         drawn = "BT /F1 14 Tf 72 720 Td " + " 0 -24 Td ".join(f"({line}) Tj" for line in lines) + " ET"
@@ -243,7 +243,7 @@ def _sums(key: Callable[[Any], Any], value: Callable[[Any], float], rows: Iterab
 
 
 def _expect_table(outcome: Outcome, name: str, values: dict[str, float], within: float = 0.006) -> None:
-    """The CSV file has one row for each key, with the value in another column."""
+    """Expect one row for each key in the CSV file, with the value in another column."""
     rows = outcome.rows(name)
     expect(len(rows) == len(values), f"{name} has {len(rows)} rows, not {len(values)}")
     for key, value in values.items():
@@ -254,7 +254,7 @@ def _expect_table(outcome: Outcome, name: str, values: dict[str, float], within:
 
 
 def _sheets(outcome: Outcome, name: str) -> dict[str, list[tuple[Any, ...]]]:
-    """The rows of each sheet of a workbook."""
+    """Read the rows of each sheet of a workbook."""
     from openpyxl import load_workbook
     from openpyxl.utils.exceptions import InvalidFileException
 
@@ -316,7 +316,7 @@ _LINE = statistics.linear_regression([height for height, _ in BODIES], [weight f
 
 
 def _growth(outcome: Outcome) -> None:
-    """A fall by 5 percent may be written as -5 or as 5."""
+    """Expect the change; a fall by 5 percent may be written as -5 or as 5."""
     change = 100 * (MONTHS["2024-02"] / MONTHS["2024-01"] - 1)
     expect(
         any(abs(abs(each) - abs(change)) < 0.06 for each in numbers(outcome.shown)),

@@ -197,13 +197,13 @@ QUESTIONS: tuple[tuple[str, str, str, float, int], ...] = (
 
 def _task(name: str, table: str, asked: str, answer: float, decimals: int) -> Task:
     prepare, note = TABLES[table]
-    words = f"Use the file {table}.csv in the current folder.{note} {asked} Print the number"
-    words += f" with {decimals} decimals." if decimals > 1 else "."
+    request = f"Use the file {table}.csv in the current folder.{note} {asked} Print the number"
+    request += f" with {decimals} decimals." if decimals > 1 else "."
 
     def check(outcome: Outcome) -> None:
         outcome.expect_number(answer, within=0.6 / 10**decimals if decimals else 0.0, what="the answer is")
 
-    return Task(f"questions/{name}", (words,), prepare, check)
+    return Task(f"questions/{name}", (request,), prepare, check)
 
 
 TASKS = [_task(*question) for question in QUESTIONS]

@@ -62,8 +62,8 @@ def _shop_known(outcome: Outcome) -> None:
 
 
 def _primes(outcome: Outcome) -> None:
-    found = outcome.lines("primes.txt")
-    expect(found == [str(prime) for prime in PRIMES], f"primes.txt has {len(found)} lines, or not the right ones")
+    primes = outcome.lines("primes.txt")
+    expect(primes == [str(prime) for prime in PRIMES], f"primes.txt has {len(primes)} lines, or not the right ones")
     outcome.expect_number(sum(PRIMES), what="the sum is")
 
 

@@ -51,8 +51,8 @@ def _orders(folder: Path) -> None:
 
 def _filtered(outcome: Outcome) -> None:
     wanted = [(number, amount) for number, _, amount in ORDERS if amount > 250]
-    found = list(zip(*(outcome.amounts("big_orders.csv", name) for name in ("order", "amount")), strict=True))
-    expect(sorted(found) == wanted, f"big_orders.csv has {len(found)} rows, or not the right ones")
+    big = list(zip(*(outcome.amounts("big_orders.csv", name) for name in ("order", "amount")), strict=True))
+    expect(sorted(big) == wanted, f"big_orders.csv has {len(big)} rows, or not the right ones")
     expect(set(outcome.column("big_orders.csv", "customer")) <= set(CUSTOMERS), "the customers are not right")
 
 
@@ -85,8 +85,8 @@ def _items(folder: Path) -> None:
 
 def _with_total(outcome: Outcome) -> None:
     expect(outcome.column("items_with_total.csv", "item") == [name for name, _, _ in ITEMS], "the items changed")
-    found = outcome.amounts("items_with_total.csv", "total")
-    right = all(abs(total - row[1] * row[2]) < 0.006 for total, row in zip(found, ITEMS, strict=True))
+    totals = outcome.amounts("items_with_total.csv", "total")
+    right = all(abs(total - row[1] * row[2]) < 0.006 for total, row in zip(totals, ITEMS, strict=True))
     expect(right, "the totals are not right")
 
 
@@ -100,8 +100,8 @@ def _joined(outcome: Outcome) -> None:
     for number, amount in PURCHASES:
         wanted[CLIENTS[number]] += amount
     names = outcome.column("totals.csv", "name")
-    found = dict(zip(names, outcome.amounts("totals.csv", "total"), strict=True))
-    expect(found == wanted and len(names) == len(found), "the totals are not right")
+    totals = dict(zip(names, outcome.amounts("totals.csv", "total"), strict=True))
+    expect(totals == wanted and len(names) == len(totals), "the totals are not right")
 
 
 def _labels(folder: Path) -> None:

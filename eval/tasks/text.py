@@ -20,10 +20,10 @@ LEVELS = ["INFO"] * 60 + ["WARNING"] * 22 + ["ERROR"] * 37
 
 
 def _speech(folder: Path) -> None:
-    words = [word for word, count in COUNTS.items() for _ in range(count)]
-    Random(7).shuffle(words)
-    words = [word.capitalize() if number % 3 == 0 else word for number, word in enumerate(words)]
-    write(folder, "speech.txt", *(" ".join(words[start : start + 10]) + "." for start in range(0, len(words), 10)))
+    spoken = [each for each, count in COUNTS.items() for _ in range(count)]
+    Random(7).shuffle(spoken)
+    spoken = [word.capitalize() if number % 3 == 0 else word for number, word in enumerate(spoken)]
+    write(folder, "speech.txt", *(" ".join(spoken[start : start + 10]) + "." for start in range(0, len(spoken), 10)))
 
 
 def _frequent(outcome: Outcome) -> None:
@@ -42,8 +42,8 @@ def _contacts(folder: Path) -> None:
 
 
 def _extracted(outcome: Outcome) -> None:
-    found = outcome.lines("emails.txt")
-    expect(sorted(found) == sorted(EMAILS), f"emails.txt has {len(found)} lines: {', '.join(found)[:60]}")
+    addresses = outcome.lines("emails.txt")
+    expect(sorted(addresses) == sorted(EMAILS), f"emails.txt has {len(addresses)} lines: {', '.join(addresses)[:60]}")
 
 
 def _letter(folder: Path) -> None:
@@ -67,8 +67,8 @@ def _log(folder: Path) -> None:
 def _errors(outcome: Outcome) -> None:
     wanted = [line for line in outcome.lines("app.log") if "ERROR" in line]
     expect(len(wanted) == 37, "app.log was changed")
-    found = outcome.lines("errors.txt")
-    expect(found == wanted, f"errors.txt has {len(found)} lines, or not the right ones")
+    errors = outcome.lines("errors.txt")
+    expect(errors == wanted, f"errors.txt has {len(errors)} lines, or not the right ones")
     outcome.expect_number(37, what="there are")
 
 

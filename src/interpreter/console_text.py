@@ -1,4 +1,4 @@
-"""Text as a reader should see it: nothing in it is hidden, and a program's output is as it looks at the end."""
+"""Text as a reader should see it: nothing in it is hidden, and a program's output has its final form."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ OUTPUT = rf"({_IN_TEXT}|[\ue000-\uf8ff\U000f0000-\U0010fffd])"  # what programs 
 
 
 class _Shown(dict[int, str]):
-    """What each character is shown as; found out, by its Unicode category, when it first comes."""
+    """Maps each character to what is shown; looked up by its Unicode category on first use."""
 
     def __missing__(self, code: int) -> str:
         shown = f"<U+{code:04X}>"
@@ -54,7 +54,7 @@ _SHOWN = _Shown({9: "\t", 10: "\n"})
 
 
 def visible(text: str, kept: str = "") -> str:
-    """Text in which nothing hides: what controls a terminal, has no width or looks like a space is shown as its code.
+    """Show hidden characters as codes: those that control a terminal, have no width or look like a space.
 
     This is for code, names and anything else that a user decides about. Elsewhere, `kept` is PROSE or OUTPUT.
     """
@@ -65,7 +65,7 @@ def visible(text: str, kept: str = "") -> str:
 
 
 def visible_line(text: str, kept: str = "") -> str:
-    """The same on one line, so that a name cannot look like our own lines."""
+    """Return the text on one line, so that a name cannot look like our own lines."""
     return visible(text, kept).replace("\n", "␊")
 
 
@@ -73,18 +73,18 @@ def visible_line(text: str, kept: str = "") -> str:
 
 
 def counted(count: int, noun: str) -> str:
-    """`1 file`, `3 files`."""
+    """Return a count with its noun: `1 file`, `3 files`."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def first_few(names: Sequence[str], most: int, separator: str = ", ") -> str:
-    """The first names, and how many more there are."""
+    """Join the first names, and say how many more there are."""
     more = f" and {len(names) - most:,} more" if len(names) > most else ""
     return separator.join(names[:most]) + more
 
 
 def short_count(count: int) -> str:
-    """A large number as people write it: 850, 128k, 1.5M."""
+    """Abbreviate a large number as people write it: 850, 128k, 1.5M."""
     if count >= 1_000_000:
         return f"{count / 1_000_000:.1f}".removesuffix(".0") + "M"
     return f"{round(count / 1000)}k" if count >= 1000 else str(count)
@@ -140,7 +140,7 @@ class ConsoleText:
                     self._overwrite(token)
 
     def text(self, path: str | None = None) -> str:
-        """Everything so far; what is left out is replaced by a notice, with the path of the whole if given."""
+        """Return everything so far; a notice replaces what is left out, with the path of the whole if given."""
         return self._settled.text(self._line, path)
 
     @property
@@ -181,7 +181,7 @@ class HeadAndTail:
             self._tail = self._tail[-self._tail_size :] if self._tail_size else ""
 
     def text(self, rest: str, path: str | None) -> str:
-        """The whole text followed by `rest`, or its beginning and end."""
+        """Return the whole text followed by `rest`, or its beginning and end."""
         total = self.total + len(rest)
         everything = self._head + self._tail + rest
         if total <= self.limit:

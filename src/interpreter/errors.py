@@ -189,7 +189,7 @@ class RepeatingReplyError(ModelError):
 
 
 class StuckError(ModelError):
-    """The same failure repeated, even after the model was told to try something different."""
+    """The same failure repeated, even after the model was asked to try something different."""
 
 
 class NotAStreamError(ModelError):

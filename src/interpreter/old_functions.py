@@ -1,4 +1,4 @@
-"""Functions and classes of 0.4.3 without a counterpart of today, made from what there is. `old_paths` leads to them."""
+"""Functions and classes of 0.4.3 that have no counterpart today, made of current parts. `old_paths` leads to them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from interpreter.runtimes.base import BaseLanguage
 
 
 def respond(interpreter: Any) -> Any:
-    """Answer the conversation as it is; a generator of chunks."""
+    """Answer the conversation as it is; yield chunks."""
     return interpreter._respond_and_store()
 
 
@@ -69,7 +69,7 @@ def merge_deltas(original: dict[str, Any], delta: Any) -> dict[str, Any]:
 
 
 def parse_partial_json(s: str) -> Any:
-    """Read JSON that may break off in the middle; None if its value can't be told yet."""
+    """Parse JSON that may break off in the middle; None if its value isn't clear yet."""
     closing, in_string = "", False
     for token in re.findall(r"\\.|[\"{}\[\]]", s, re.DOTALL):
         if token == '"':
@@ -175,7 +175,7 @@ def find_image_path(text: str) -> str | None:
 
 
 def pytesseract_get_text(img: Any) -> str:
-    return "\n".join(" ".join(words) for words in OpenInterpreter().computer.display.get_text_as_list_of_lists(img))
+    return "\n".join(" ".join(line) for line in OpenInterpreter().computer.display.get_text_as_list_of_lists(img))
 
 
 class SubprocessLanguage(BaseLanguage):
@@ -298,7 +298,7 @@ class CodeBlock(BaseBlock):
 
 
 def terminal_interface(interpreter: Any, message: Any) -> Any:
-    """Chat with display; a generator of chunks."""
+    """Chat with display; yield chunks."""
     return interpreter.chat(message, display=True, stream=True)
 
 
@@ -362,7 +362,7 @@ def in_jupyter_notebook() -> bool:
 
 
 def check_for_update() -> bool:
-    """Return False: nothing is asked for on the network."""
+    """Return False without using the network."""
     return False
 
 

@@ -1,4 +1,4 @@
-"""Import paths of 0.4.3 that public code uses. Each leads to the object of today, with one DeprecationWarning.
+"""Import paths of 0.4.3 that public code uses. Each leads to today's object, with one DeprecationWarning.
 
 What has no counterpart is made in `old_functions`, or raises an ImportError that says what to use.
 """
@@ -119,7 +119,7 @@ _GONE = {
     "core.llm.run_text_llm.run_text_llm": "use interpreter.llm.run(messages)",
     "core.llm.run_tool_calling_llm.run_tool_calling_llm": "use interpreter.llm.run(messages)",
     "core.utils.telemetry.get_or_create_uuid": "there is no telemetry, so users have no ids",
-    f"{_LANGUAGES}.jupyter_language.add_active_line_prints": "code runs as it is, and reports its lines by itself",
+    f"{_LANGUAGES}.jupyter_language.add_active_line_prints": "code runs as it is, and reports its lines itself",
     f"{_LANGUAGES}.python.preprocess_python": "code runs as it is",
     f"{_LANGUAGES}.shell.preprocess_shell": "code runs as it is",
     f"{_UTILS}.cli_input.cli_input": "use input()",
@@ -138,7 +138,7 @@ _GONE = {
 
 
 class _OldModule(ModuleType):
-    """Looks its names up in the table when they are asked for."""
+    """Looks names up in the table on first use."""
 
     def __getattr__(self, name: str) -> Any:
         old = f"{self.__name__}.{name}"
@@ -166,7 +166,7 @@ class _Finder(MetaPathFinder, Loader):
         return _OldModule(spec.name)
 
     def exec_module(self, module: ModuleType) -> None:
-        """Nothing is executed: names are looked up."""
+        """Do nothing: names are looked up when used."""
 
 
 sys.meta_path.append(_Finder())

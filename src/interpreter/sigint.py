@@ -43,12 +43,12 @@ def in_main_thread() -> bool:
 
 
 def interrupted() -> bool:
-    """Whether Ctrl-C was pressed during what the main thread is doing now. Any thread may ask."""
+    """Check whether Ctrl-C was pressed during what the main thread is doing now. Any thread may ask."""
     return _active is not None and _active.interrupted
 
 
 def interrupted_here() -> bool:
-    """The same, but always False in other threads: Ctrl-C does not concern their work."""
+    """Check `interrupted`, but answer False in other threads: Ctrl-C does not concern their work."""
     return interrupted() and in_main_thread()
 
 
@@ -58,7 +58,7 @@ class SigintHandler:
     interrupted = False
 
     def handle(self, number: int, frame: FrameType | None) -> None:
-        """Called by Python. Nothing in here may take a lock or start a thread."""
+        """Handle the signal; Python calls this. Nothing in here may take a lock or start a thread."""
         global _targeted
         if _targeted:
             _targeted = False
@@ -68,7 +68,7 @@ class SigintHandler:
         self.on_sigint(_in_user_code)
 
     def on_sigint(self, in_user_code: bool) -> None:
-        """The user pressed Ctrl-C."""
+        """Handle Ctrl-C."""
         raise NotImplementedError
 
     @contextlib.contextmanager
@@ -321,7 +321,7 @@ def call_user_code(function: Callable[..., T], *args: Any) -> T:
 
 
 def iterate_user_code(items: Iterable[T]) -> Iterator[T]:
-    """The items of an iterable that is not ours."""
+    """Iterate over an iterable that is not ours; Ctrl-C can interrupt its code."""
     iterator = call_user_code(iter, items)
     try:
         while (item := call_user_code(next, iterator, _NOTHING)) is not _NOTHING:
@@ -348,7 +348,7 @@ def interrupt_user_code(thread: int) -> bool:
 
 
 class Hold:
-    """A context that defers Ctrl-C in the main thread, for changes that must not be torn apart."""
+    """A context that defers Ctrl-C in the main thread, for changes that must not be interrupted halfway."""
 
     def __init__(self) -> None:
         self._depth = 0
@@ -360,8 +360,8 @@ class Hold:
         if in_main_thread():
             if self._depth == 0:
                 self._pressed = False
-                found = _signal.getsignal(SIGINT)
-                self._handler = found if callable(found) else None
+                handler = _signal.getsignal(SIGINT)
+                self._handler = handler if callable(handler) else None
                 if self._handler is not None:
                     _signal.signal(SIGINT, self._note)
             self._depth += 1  # only now: Ctrl-C may still raise before this
@@ -379,7 +379,7 @@ class Hold:
                 self._handler = self._frame = None  # a hold may live longer than whose handler it was
 
     def let_through(self) -> None:
-        """Raise KeyboardInterrupt if Ctrl-C was pressed: a safe point. A handler of the user's own decides instead."""
+        """Raise KeyboardInterrupt here, at a safe point, if Ctrl-C was pressed, unless the user has another handler."""
         if in_main_thread():
             self._pass_on()
             if interrupted():

@@ -20,7 +20,7 @@ def block(code: str) -> str:
 def checks(
     chatting: Chatting, words: str, *replies: str, model: str = SMALL, **settings: Any
 ) -> tuple[list[dict[str, Any]], ModelServer, OpenInterpreter]:
-    """The checks that the user is told about."""
+    """Return the checks that the user sees."""
     interpreter, server = chatting(*map(text, replies), auto_run=True, **settings)
     interpreter.llm.model, interpreter.llm.supports_functions = model, False
     chunks = list(interpreter.chat(words, display=False, stream=True))

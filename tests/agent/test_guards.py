@@ -89,7 +89,7 @@ def test_repeating_a_failed_block_raises_a_stuck_error(chatting: Chatting) -> No
 
 
 def advice(chatting: Chatting, words: str, *blocks: str) -> str:
-    """What a small model is told after these blocks failed in the same way."""
+    """Return what a small model reads after these blocks failed in the same way."""
     interpreter, server = chatting(*map(text, [*map(block, blocks), "I give up."]), auto_run=True)
     interpreter.llm.model = SMALL
     interpreter.chat(words, display=False)

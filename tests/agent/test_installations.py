@@ -1,4 +1,4 @@
-"""An installation is no answer: the turn goes on, and no block of a reply is lost."""
+"""An installation is no answer: the turn continues, and no block of a reply is lost."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from interpreter.agent.turn import ONLY_INSTALLED
 from model_replies import text, tool_call
 
 SMALL = "openai/tiny-coder-1.5b"
-INSTALL = "```python\n%pip install psutil\n```\n"  # it is there
+INSTALL = "```python\n%pip install psutil\n```\n"  # it is installed already
 CHART = "```python\nprint('a chart of', 6 * 7)\n```\n"
 
 

@@ -111,7 +111,7 @@ class TestR:
         asked, printed = answered(chatting, "r", code, APPROVE)
         assert asked == ["Install tinything and run the block again?"]
         assert printed == ["it is 42 \n"]
-        assert answered(chatting, "r", code, REFUSE) == ([], ["it is 42 \n"])  # it is there the next time
+        assert answered(chatting, "r", code, REFUSE) == ([], ["it is 42 \n"])  # the next time, it is installed
 
     def test_what_ran_before_it_does_not_run_again(self, chatting: Chatting, cran: Path) -> None:
         code = "cat('begun\\n')\ncat('once ', file = 'log', append = TRUE)\nlibrary(tinything)"

@@ -20,7 +20,7 @@ def app() -> Iterator[WebApp]:
 
 @pytest.fixture(scope="module")
 def computer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """A computer whose browser starts with the first test that uses it, in that test's home."""
+    """Share a computer whose browser starts with the first test that uses it, in that test's home."""
     owner = OpenInterpreter(workspace=str(tmp_path_factory.mktemp("work").resolve()))
     yield owner.computer
     owner.computer.terminate()
@@ -28,7 +28,7 @@ def computer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 @pytest.fixture
 def browser(computer: Any) -> Any:
-    """The shared browser, with the default timeout."""
+    """Return the shared browser, with the default timeout."""
     computer.browser.setup(timeout=100)
     return computer.browser
 

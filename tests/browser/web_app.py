@@ -140,7 +140,7 @@ class Handler(BaseHTTPRequestHandler):
         self.send("<title>Slow</title><main>slow words</main>")
 
     def get_stream(self) -> None:
-        """A page that never finishes loading."""
+        """Send a page that never finishes loading."""
         self.send_response(200)
         self.send_header("Content-Type", "text/html; charset=utf-8")
         self.end_headers()
@@ -149,7 +149,7 @@ class Handler(BaseHTTPRequestHandler):
         self.server.answer.wait(60)
 
     def get_loop(self) -> None:
-        """An address that redirects to itself."""
+        """Redirect to the same address."""
         self.send("", status=302, headers={"Location": "/loop"})
 
     def get_paper(self) -> None:

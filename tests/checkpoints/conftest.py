@@ -29,7 +29,7 @@ def workspace(tmp_path: Path) -> RecordedWorkspace:
 
 @pytest.fixture
 def limited(tmp_path: Path) -> RecordedWorkspace:
-    """A limit of three kilobytes per file, ten in total, and twenty files."""
+    """Limit files to three kilobytes each, ten in total, and twenty files."""
     return RecordedWorkspace(tmp_path.resolve(), SnapshotLimits(file_bytes=3_000, total_bytes=10_000, files=20))
 
 

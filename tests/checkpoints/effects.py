@@ -119,7 +119,7 @@ PREPARE = {"python": "import os, shutil, subprocess\nROOT = os.getcwd()\nx, y = 
 
 
 def code_of(language: str, effects: list[Effect]) -> str:
-    """The code of a block with these effects; effects that fail are skipped."""
+    """Write the code of a block with these effects; effects that fail are skipped."""
     return "\n".join(_python(*each) if language == "python" else _shell(*each) for each in effects)
 
 

@@ -17,7 +17,7 @@ KINDS = ["write", "append", "truncate", "delete", "rename", "symlink", "mkdir", 
 
 
 def block(chance: random.Random) -> tuple[str, str]:
-    """A block with some effects."""
+    """Write a block with some effects."""
     language = chance.choice(["python", "shell"])
     effects = [(chance.choice(KINDS), chance.choice(NAMES), chance.choice(NAMES)) for _ in range(chance.randint(1, 6))]
     effects = [(kind, path, "1" if kind == "truncate" else other) for kind, path, other in effects]

@@ -24,7 +24,7 @@ class RecordedWorkspace:
         self._blocks = 0
 
     def opened(self) -> FileRecord:
-        """The record, as another process would open it."""
+        """Open the record as another process would."""
         return FileRecord(self.root, self.store, self.limits)
 
     def write(self, path: str, data: str | bytes) -> Path:

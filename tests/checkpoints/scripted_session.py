@@ -32,13 +32,13 @@ class ScriptedSession:
         self.server.close()
 
     def turn(self, words: str, *blocks: Code) -> list[Message]:
-        """The user sends a message, and the model writes blocks and replies."""
+        """Send a message, to which the model writes blocks and then replies."""
         pairs = [("python", code) if isinstance(code, str) else code for code in blocks]
         self.server.add(*(tool_call(language, code) for language, code in pairs), text(f"Done: {words}."))
         return list(self.interpreter.chat(words, display=False))
 
     def run_block(self, code: Code) -> list[Message]:
-        """The user runs a block."""
+        """Run a block of the user."""
         language, code = ("python", code) if isinstance(code, str) else code
         return list(self.interpreter.computer.run(language, code))
 
@@ -50,21 +50,21 @@ class ScriptedSession:
         return file.read_text() if file.exists() else None
 
     def value(self, name: str) -> str | None:
-        """The preview of a Python variable, or None; this runs no block."""
+        """Return the preview of a Python variable, or None; this runs no block."""
         variables = self.interpreter.computer.variables("python")["Python"]
         return next((each.preview for each in variables if each.name == name), None)
 
     @property
     def user_messages(self) -> list[str]:
-        """The user's messages in the conversation."""
+        """Return the user's messages in the conversation."""
         return [str(each["content"]) for each in self.interpreter.messages if each["role"] == "user"]
 
     @property
     def state(self) -> tuple[list[str], str | None, str | None]:
-        """The user's messages, the file `a`, and the variable `x`."""
+        """Return the user's messages, the file `a`, and the variable `x`."""
         return self.user_messages, self.read("a"), self.value("x")
 
 
 def step(number: int) -> str:
-    """A block that changes the file `a` and the variable `x`."""
+    """Write a block that changes the file `a` and the variable `x`."""
     return f"x = {number}\nwith open('a', 'w') as file:\n    _ = file.write('{number}')"

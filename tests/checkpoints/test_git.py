@@ -78,7 +78,7 @@ def test_commits_are_undone_and_redone_on_request(repo: RecordedWorkspace) -> No
 
 def test_a_repository_used_since_the_block_is_left_unchanged(repo: RecordedWorkspace) -> None:
     repo.block(lambda: commit(repo))
-    git(repo.root, "branch", "mine")  # points to the block's commit, in a file of its own
+    git(repo.root, "branch", "mine")  # points to the block's commit, in a separate file
     after = git_files(repo.root)
     plan = repo.record.plan_undo()
     assert plan.repositories[0].in_use
@@ -156,7 +156,7 @@ def test_undo_restores_a_deleted_repository(repo: RecordedWorkspace) -> None:
 
 @pytest.mark.parametrize("last", ["HEAD", "config", "objects", "hooks"])
 def test_undo_restores_a_partly_deleted_repository(repo: RecordedWorkspace, last: str) -> None:
-    """Git never removes these files itself, so the block deleted them and whatever else is missing."""
+    """Git never removes these files itself, so the block deleted them and all others that are missing."""
     before = shape(repo.root)
 
     def act() -> None:

@@ -1,4 +1,4 @@
-"""Long sessions: the oldest blocks are dropped so that the store stays small, and undo says so."""
+"""Long sessions: the oldest blocks are dropped so that the store stays small, and undo mentions it."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from checkpoints.recorded_workspace import RecordedWorkspace
-from host.swapping import swapper
+from host.folder_swapper import swapper
 from interpreter.host.files import Folder
 from interpreter.workspace.merge import Layer, copy_tree, write_layer
 

@@ -1,4 +1,4 @@
-"""The model is told about undone files and variables if the conversation stays."""
+"""The model gets a note about undone files and variables if the conversation stays."""
 
 from __future__ import annotations
 

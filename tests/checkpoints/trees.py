@@ -24,12 +24,12 @@ GIT = {
 def shape(root: Path | str) -> Shape:
     """Everything under a folder: kind, mode, content, time."""
     base = os.fsencode(root)
-    found: Shape = {b"": (stat.S_IMODE(os.lstat(base).st_mode),)}
+    entries: Shape = {b"": (stat.S_IMODE(os.lstat(base).st_mode),)}
     for folder, folders, files in os.walk(base):
         for name in folders + files:
             path = os.path.join(folder, name)
-            found[os.path.relpath(path, base)] = _describe(path)
-    return found
+            entries[os.path.relpath(path, base)] = _describe(path)
+    return entries
 
 
 def _describe(path: bytes) -> tuple[Any, ...]:

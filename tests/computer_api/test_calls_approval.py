@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from answering import allowing_calls
+from call_answers import allowing_calls
 from conversation import Chatting, chatting
-from gadget import CallTester, calls_of, install, tester
+from example_computer_tool import CallTester, calls_of, install, tester
 from interpreter import OpenInterpreter
 from interpreter.errors import NotPreviewableError
 from interpreter.session.journal import SavedSession

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gadget import CallTester, calls_of, tester
+from example_computer_tool import CallTester, calls_of, tester
 
 __all__ = ["tester"]
 GET_CHANNEL = "report = computer._ask.__self__\n"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gadget import CallTester, calls_of, tester
+from example_computer_tool import CallTester, calls_of, tester
 from python_runtimes import Ran
 
 __all__ = ["tester"]

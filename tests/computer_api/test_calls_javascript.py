@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gadget import PNG, CallTester, calls_of, tester
+from example_computer_tool import PNG, CallTester, calls_of, tester
 
 __all__ = ["tester"]
 

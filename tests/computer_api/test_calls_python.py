@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gadget import PNG, CallTester, calls_of, tester
+from example_computer_tool import PNG, CallTester, calls_of, tester
 from interpreter.errors import ComputerError
 from python_runtimes import ENGINES_FULL
 from sampling import some
@@ -117,7 +117,9 @@ def test_errors_keep_their_type_and_message(tester: CallTester, raised: str, cau
     ran = tester.do(f"computer.gadget.fail({raised!r}, 'no such button: Save')")
     assert f"{caught}: " in ran.stderr
     assert "no such button: Save" in ran.stderr
-    assert "gadget.py" not in ran.stderr and "parcels" not in ran.stderr and "report.py" not in ran.stderr
+    assert (
+        "example_computer_tool.py" not in ran.stderr and "parcels" not in ran.stderr and "report.py" not in ran.stderr
+    )
     assert ran.ended == "error"
 
 

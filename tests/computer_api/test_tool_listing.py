@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from conversation import Chatting, chatting
-from gadget import Gadget, install
+from example_computer_tool import Gadget, install
 from interpreter import OpenInterpreter, computer
 from interpreter.computer_api.tool import TOOLS, kind_of, of_class
 from interpreter.config.settings import read_prompt

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import interpreter
-from export import hostile
+from export import export_attacks
 from interpreter.errors import SandboxUnavailableError
 from interpreter.sandbox import bubblewrap
 from sampling import some
@@ -38,7 +38,7 @@ def place() -> Iterator[Path]:
 
 def prepare(folder: Path) -> Path:
     (folder / "work").mkdir(parents=True)
-    source = hostile.LIBRARY.replace("PROOF", str(folder / "proof"))
+    source = export_attacks.LIBRARY.replace("PROOF", str(folder / "proof"))
     command = ["gcc", "-shared", "-fPIC", "-x", "c", "-o", str(folder / "work" / "planted.so"), "-"]
     subprocess.run(command, input=source, text=True, check=True)
     return folder
@@ -55,31 +55,31 @@ def check(name: str, folder: Path, said: str) -> None:
 
 
 @pytest.mark.needs("gcc")
-@pytest.mark.parametrize("name", some(3, hostile.ATTACKS))
+@pytest.mark.parametrize("name", some(3, export_attacks.ATTACKS))
 def test_prepared_attacks_do_not_run_outside_the_sandbox(
     place: Path, name: str, no_strays: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir("/")  # restores the working folder afterwards
     folder = prepare(place / "attack")
-    check(name, folder, hostile.attack(name, folder))
+    check(name, folder, export_attacks.attack(name, folder))
 
 
 @pytest.mark.full
 @pytest.mark.needs("gcc", "setpriv")
 @pytest.mark.skipif(os.getuid() != 0, reason="runs as an unprivileged user already")
 def test_prepared_attacks_do_not_run_for_an_unprivileged_user(place: Path, no_strays: None) -> None:
-    for number, _ in enumerate(hostile.ATTACKS):
+    for number, _ in enumerate(export_attacks.ATTACKS):
         prepare(place / "attacks" / str(number))
     library = place / "lib"
     packages = (Path(interpreter.__file__).parent, *map(package, ("platformdirs", "jiter")))
     for source in packages:
         shutil.copytree(source, library / source.name, ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copy(hostile.__file__, library)
+    shutil.copy(export_attacks.__file__, library)
     for path in (place, *place.rglob("*")):
         os.chown(path, UNPRIVILEGED, UNPRIVILEGED, follow_symlinks=False)
     env = {**os.environ, "PYTHONPATH": str(library), "VIRTUAL_ENV": "", "HOME": str(place / "home")}
     done = subprocess.run(
-        [*AS_UNPRIVILEGED, public_python(), str(library / "hostile.py"), str(place / "attacks")],
+        [*AS_UNPRIVILEGED, public_python(), str(library / "export_attacks.py"), str(place / "attacks")],
         env=env,
         cwd=place,
         capture_output=True,

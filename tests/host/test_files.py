@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from host.swapping import swapper
+from host.folder_swapper import swapper
 from interpreter.host import files
 from interpreter.host.files import Folder, beneath, remove
 

@@ -23,7 +23,7 @@ SERVER = ["starlette>=1.0,<2", "uvicorn>=0.40", "websockets>=15"]
 
 @pytest.fixture
 def prefix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An environment of its own, into which a release was installed from an index."""
+    """Make a separate environment with a release that was installed from an index."""
     monkeypatch.setattr(sys, "prefix", str(tmp_path))
     installed_from(tmp_path, {})
     monkeypatch.syspath_prepend(str(tmp_path))

@@ -1,4 +1,4 @@
-"""Programs that the host starts are the installed ones, whatever session code wrote, exported or changed."""
+"""Programs that the host starts are the installed ones, no matter what session code wrote, exported or changed."""
 
 from __future__ import annotations
 

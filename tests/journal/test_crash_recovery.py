@@ -14,7 +14,7 @@ import pytest
 from interpreter.messages import Message
 from interpreter.session.journal import SavedSession, listed
 from interpreter.session.journal.file import WRITE_INTERVAL
-from journal.endless import endless
+from journal.endless_conversation import endless
 
 Report = list[float]
 
@@ -22,7 +22,7 @@ Report = list[float]
 def kills(root: Path, count: int) -> Iterator[tuple[Path, list[Report]]]:
     """Killed sessions, with the chunks they had received."""
     moments = random.Random(count)
-    program = [sys.executable, str(Path(__file__).parent / "endless.py"), str(root)]
+    program = [sys.executable, str(Path(__file__).parent / "endless_conversation.py"), str(root)]
     with subprocess.Popen(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as runner:
         assert runner.stdin is not None and runner.stdout is not None
         for number in range(count):

@@ -1,3 +1,3 @@
-from asking import asking
+from scripted_llm import asking
 
 __all__ = ["asking"]

@@ -18,7 +18,6 @@ from anthropic_server import (
     use,
     whole,
 )
-from asking import Asking, Start, folded
 from interpreter.errors import (
     BrokenStreamError,
     ContextTooLongError,
@@ -35,11 +34,12 @@ from interpreter.errors import (
     WrongKeyError,
 )
 from model_server import RawReply, raw
+from scripted_llm import ScriptedLlm, Start, folded
 
 
 @pytest.fixture
 def claude(asking: Start) -> Start:
-    def start(*replies: Any, **settings: Any) -> Asking:
+    def start(*replies: Any, **settings: Any) -> ScriptedLlm:
         settings = {"model": "anthropic/claude-sonnet-4-5", "max_retries": 0} | settings
         return asking(*replies, kind=AnthropicServer, **settings)
 

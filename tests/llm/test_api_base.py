@@ -7,10 +7,10 @@ from importlib.util import find_spec
 import pytest
 
 from anthropic_server import AnthropicServer, message, say
-from asking import Start, folded
 from interpreter.errors import LiteLLMMissingError, OfflineError
 from interpreter.llm.providers import LITELLM, PROVIDERS, Provider, check_offline, resolve, with_prefix_in_name
 from model_server import text
+from scripted_llm import Start, folded
 
 NATIVE = ("gemini", "cohere", "cohere_chat")  # LiteLLM asks these over their own protocols
 OTHER_WIRES = (*NATIVE, "anthropic", "ollama", "ollama_chat", "builtin")

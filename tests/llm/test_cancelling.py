@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from asking import Start, folded
 from interpreter.messages import Chunk
 from model_server import Reply, stall, text, tool_call
+from scripted_llm import Start, folded
 from waiting import until
 
 

@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from asking import HELLO, SYSTEM, Start, folded
 from interpreter.errors import BrokenStreamError, NotAStreamError, ReplyCutError
 from model_server import RawReply, Reply, broken, events, raw, reasoning, text, tool_call, usage
+from scripted_llm import HELLO, SYSTEM, Start, folded
 
 
 def stream_of(reply: Reply) -> bytes:

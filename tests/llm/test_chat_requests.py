@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from asking import SYSTEM, Start, folded
 from interpreter import OpenInterpreter
 from interpreter.errors import RequestRefusedError
 from interpreter.messages import Message
 from model_server import error, text, tool_call
+from scripted_llm import SYSTEM, Start, folded
 
 ASK: Message = {"role": "user", "type": "message", "content": "Hi"}
 

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from asking import Start
 from interpreter.errors import ModelUnreachableError, UnknownModelError
 from interpreter.llm.failures import ModelFailure, error_for
 from interpreter.llm.providers import resolve
 from model_server import ModelServer
+from scripted_llm import Start
 
 
 @contextmanager

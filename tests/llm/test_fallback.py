@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from asking import HELLO, Asking, Start, folded
 from interpreter.errors import ModelOverloadedError, ModelUnreachableError, WrongKeyError
 from interpreter.messages import Chunk, Message
 from model_server import ModelServer, broken, error, text, tool_call
+from scripted_llm import HELLO, ScriptedLlm, Start, folded
 
 DOWN = error(503, headers={"Retry-After": "0"})
 CODE: Message = {"role": "assistant", "type": "code", "format": "python", "content": "6 * 7"}
@@ -20,7 +20,7 @@ def fallback_events(chunks: list[Chunk]) -> list[Any]:
     return [chunk["content"] for chunk in chunks if chunk.get("format") == "fallback"]
 
 
-def requested_models(model: Asking) -> list[str]:
+def requested_models(model: ScriptedLlm) -> list[str]:
     return [request.body["model"] for request in model.server.requests]
 
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asking import folded
 from interpreter.llm.text_mode import TextParser, language_of
+from scripted_llm import folded
 
 
 def parse(pieces: list[str]) -> list[Any]:

@@ -46,7 +46,8 @@ def test_each_starting_model_is_offered_by_its_provider(prefix: str) -> None:
     assert row.base_url
     assert row.key_variables
     known = list(known_models(prefix))
-    if known and prefix not in ("openrouter", "minimax"):  # openrouter routes by itself; minimax capitalises its names
+    # openrouter does its own routing; minimax capitalises its names
+    if known and prefix not in ("openrouter", "minimax"):
         assert look_up(starting_model(row)).price is not None
 
 

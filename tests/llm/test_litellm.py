@@ -1,4 +1,4 @@
-"""Models of providers without a row of their own go through LiteLLM, if it is installed, with the same features."""
+"""Models of providers without a row go through LiteLLM, if it is installed, with the same features."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from asking import Start, folded
 from interpreter.errors import (
     ContextTooLongError,
     ModelError,
@@ -26,6 +25,7 @@ from interpreter.frontends.terminal.chat import explained
 from interpreter.host.installation import install_hint
 from interpreter.llm.providers import LITELLM, calls_tools, resolve
 from model_server import RawReply, error, stall, text, tool_call, usage
+from scripted_llm import Start, folded
 
 INSTALLED = find_spec("litellm") is not None
 needs_litellm = pytest.mark.skipif(not INSTALLED, reason="litellm is not installed: pip install litellm")

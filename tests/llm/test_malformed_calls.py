@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asking import folded
 from interpreter.llm.reply_parser import CallRepair, unwrapped
 from interpreter.messages import Chunk
+from scripted_llm import folded
 
 CALL = '{"language": "shell", "code": "ls"}'
 REPAIRED_CODE = {

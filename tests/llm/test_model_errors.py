@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from asking import HELLO, SYSTEM, Start, folded
 from interpreter import OpenInterpreter
 from interpreter.errors import (
     ContextTooLongError,
@@ -25,6 +24,7 @@ from interpreter.errors import (
     WrongKeyError,
 )
 from model_server import RawReply, error, raw, stall, text
+from scripted_llm import HELLO, SYSTEM, Start, folded
 
 
 def refusal(status: int, **fields: Any) -> RawReply:

@@ -6,10 +6,10 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from asking import Python, Shell
 from interpreter import OpenInterpreter
 from interpreter.llm.context import estimate_text
 from interpreter.tools import execute_tool
+from scripted_llm import Python, Shell
 
 
 def test_the_default_prompt_and_the_tool_take_at_most_450_tokens() -> None:

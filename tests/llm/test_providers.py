@@ -11,7 +11,6 @@ import pytest
 import anthropic_server
 import responses_server
 from anthropic_server import AnthropicServer
-from asking import Start, folded
 from interpreter.errors import MissingKeyError, ProviderNotFoundError
 from interpreter.llm.providers import (
     PROVIDERS,
@@ -22,6 +21,7 @@ from interpreter.llm.providers import (
 )
 from model_server import ModelServer, error, text
 from responses_server import ResponsesServer
+from scripted_llm import Start, folded
 
 EXPECTED_PREFIXES = {"anthropic", "gemini", "groq", "mistral", "deepseek", "openrouter", "xai", "together_ai"} | {
     "ollama", "lm_studio", "azure", "openai", "builtin",

@@ -23,7 +23,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asking import HELLO, SYSTEM, folded
 from hostile_server import HI, JSON, LINES, STREAM, HostileServer, repeated
 from interpreter import OpenInterpreter
 from interpreter.errors import LocalServerError, ModelError, ModelTimeoutError, NotAStreamError, ReplyTooLargeError
@@ -39,6 +38,7 @@ from interpreter.llm.providers import resolve
 from interpreter.llm.reply_parser import ReplyParser
 from interpreter.llm.responses import Responses
 from interpreter.messages import Message
+from scripted_llm import HELLO, SYSTEM, folded
 from waiting import until
 
 MB = 1024 * 1024

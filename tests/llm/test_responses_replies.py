@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from asking import Asking, Start, folded
 from interpreter.errors import (
     BrokenStreamError,
     ContextTooLongError,
@@ -32,11 +31,12 @@ from responses_server import (
     say,
     whole,
 )
+from scripted_llm import ScriptedLlm, Start, folded
 
 
 @pytest.fixture
 def gpt(asking: Start) -> Start:
-    def start(*replies: Any, **settings: Any) -> Asking:
+    def start(*replies: Any, **settings: Any) -> ScriptedLlm:
         settings = {"model": "openai/responses/gpt-5", "max_retries": 0} | settings
         return asking(*replies, kind=ResponsesServer, **settings)
 

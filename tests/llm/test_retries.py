@@ -8,10 +8,10 @@ from email.utils import format_datetime
 
 import pytest
 
-from asking import Start, folded
 from interpreter.errors import ModelOverloadedError, RateLimitedError, WrongKeyError
 from interpreter.llm.failures import retry_after, wait_before_retry
 from model_server import broken, error, text
+from scripted_llm import Start, folded
 
 
 def test_a_rate_limit_waits_as_long_as_the_server_asks(asking: Start) -> None:

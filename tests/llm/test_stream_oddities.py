@@ -1,4 +1,4 @@
-"""Streams of real servers are odd in many ways; in every wire format they give the same chunks."""
+"""Streams of real servers have many oddities; in every wire format they give the same chunks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 import anthropic_server
 import responses_server
-from asking import Asking, Start, folded
 from interpreter.errors import (
     BrokenStreamError,
     ModelOverloadedError,
@@ -27,6 +26,7 @@ from interpreter.llm.providers import resolve
 from interpreter.llm.reply_parser import ReplyParser
 from interpreter.llm.responses import Responses
 from model_server import ModelServer, RawReply, Reply, events, raw, reasoning, text, tool_call, usage
+from scripted_llm import ScriptedLlm, Start, folded
 
 Events = list[dict[str, Any]]
 
@@ -115,7 +115,7 @@ def wire_format(request: pytest.FixtureRequest) -> Format:
     return chosen
 
 
-def ask(asking: Start, wire_format: Format, reply: RawReply, **settings: Any) -> Asking:
+def ask(asking: Start, wire_format: Format, reply: RawReply, **settings: Any) -> ScriptedLlm:
     return asking(reply, kind=wire_format.server, model=wire_format.model, max_retries=0, **settings)
 
 

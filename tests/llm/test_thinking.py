@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asking import Start, folded
 from interpreter.llm.reply_parser import thinks_first
 from interpreter.llm.text_mode import TextParser
 from model_server import reasoning, text
+from scripted_llm import Start, folded
 
 
 def spans(pieces: list[str], first: bool = False) -> list[tuple[str, str]]:

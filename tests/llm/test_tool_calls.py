@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asking import folded
 from interpreter.llm.reply_parser import ReplyParser
 from interpreter.llm.tool_mode import CallArguments
 from model_server import Reply, events, reasoning, text, tool_call
+from scripted_llm import folded
 
 
 def parse(pieces: list[str], name: str = "execute") -> list[Any]:

@@ -1,4 +1,4 @@
-"""Small models get a shortened traceback: the frames of their own code, and the error."""
+"""Small models get a shortened traceback: the frames of the model's code, and the error."""
 
 from __future__ import annotations
 

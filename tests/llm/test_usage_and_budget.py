@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from anthropic_server import AnthropicServer, message, say
-from asking import HELLO, Start, folded
 from interpreter import OpenInterpreter
 from interpreter.errors import BudgetExceededError
 from interpreter.llm.usage import in_dollars
 from interpreter.messages import Chunk, Message
 from model_server import broken, error, text, usage
+from scripted_llm import HELLO, Start, folded
 
 OUTPUT: Message = {"role": "computer", "type": "console", "format": "output", "content": "42"}
 CODE: Message = {"role": "assistant", "type": "code", "format": "python", "content": "6 * 7"}

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from asking import HELLO, SYSTEM
 from interpreter import OpenInterpreter
 from interpreter.errors import EngineError, WeightsMissingError
 from interpreter.llm.local import engine
 from interpreter.llm.local.weights import WEIGHTS, file_of, is_here, model_string, models_folder, own_files
 from interpreter.llm.providers import calls_tools
+from scripted_llm import HELLO, SYSTEM
 
 needs_engine = pytest.mark.skipif(find_spec("xllamacpp") is None, reason="pip install xllamacpp")
 

@@ -1,4 +1,4 @@
-"""Downloads of model files: complete and verified, or resumable, whatever fails."""
+"""Downloads of model files: complete and verified, or resumable after any failure."""
 
 from __future__ import annotations
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from asking import HELLO, SYSTEM
 from interpreter import OpenInterpreter
 from interpreter.errors import BrokenStreamError, LocalServerError, ModelError, RepeatingReplyError, UnknownModelError
 from interpreter.llm import ollama
@@ -17,6 +16,7 @@ from interpreter.llm.providers import resolve
 from interpreter.messages import Chunk, Message
 from model_server import ModelServer, text
 from routed_server import Answer, RoutedServer, as_json, as_lines
+from scripted_llm import HELLO, SYSTEM
 
 SHOWN = as_json(
     {

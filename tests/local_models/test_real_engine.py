@@ -15,13 +15,13 @@ import httpx
 import psutil
 import pytest
 
-from asking import SYSTEM
 from interpreter import OpenInterpreter
 from interpreter.errors import ContextTooLongError, EngineError
 from interpreter.llm.local import engine
 from interpreter.llm.local.weights import download, named
 from interpreter.messages import Message
 from real_models import MODELS, weights
+from scripted_llm import SYSTEM
 
 pytestmark = [pytest.mark.real_model, pytest.mark.usefixtures("no_strays")]
 

@@ -13,13 +13,13 @@ from dataclasses import replace
 import httpx
 import pytest
 
-from asking import HELLO, SYSTEM
 from interpreter import OpenInterpreter
 from interpreter.errors import LocalServerError, ModelOverloadedError, UnknownModelError
 from interpreter.llm import ollama
 from interpreter.llm.local import engine, servers
 from interpreter.messages import Chunk, Message
 from real_models import weights
+from scripted_llm import HELLO, SYSTEM
 from terminal.person import PROGRAM
 
 # Read at import: each test gets its own environment.

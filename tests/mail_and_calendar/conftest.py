@@ -49,7 +49,7 @@ def password(monkeypatch: pytest.MonkeyPatch) -> str:
 
 @pytest.fixture
 def computer(password: str, tmp_path: Path) -> Iterator[Computer]:
-    """A computer without accounts, with its own working folder."""
+    """Make a computer without accounts, with its own working folder."""
     made = Computer()
     made.context.cwd = str(tmp_path)
     yield made

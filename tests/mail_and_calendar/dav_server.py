@@ -63,7 +63,7 @@ class DavServer:
         self._client = httpx.Client(verify=False, trust_env=False, timeout=60)
 
     def account(self, **more: Any) -> dict[str, Any]:
-        """An account of a new user."""
+        """Make an account of a new user."""
         self._users += 1
         given = {"url": self.url, "user": f"user{self._users}", "password_variable": "MAIL_PASSWORD"}
         return {**given, "certificate": str(self.certificate.cert), **more}

@@ -163,7 +163,7 @@ class Dovecot:
         os.chown(folder, self._owner.pw_uid, self._owner.pw_gid)
 
     def flags(self, user: str) -> list[str]:
-        """The flags of the mails, as the server keeps them in file names."""
+        """Return the flags of the mails, as the server keeps them in file names."""
         return [file.name.rpartition(",")[2] for file in (self.folder / "home" / user / "Maildir" / "cur").iterdir()]
 
     def close(self) -> None:
@@ -234,7 +234,7 @@ class PostOffice:
 
 @contextlib.contextmanager
 def silent_server() -> Iterator[int]:
-    """A server that accepts connections and never sends anything."""
+    """Accept connections and never send anything."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         yield listening.getsockname()[1]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from answering import allowing_calls
+from call_answers import allowing_calls
 from interpreter import OpenInterpreter
 from mail_and_calendar.mail_servers import Certificate, PostOffice
 from sampling import some

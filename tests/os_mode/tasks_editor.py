@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from os_mode.world import Seen, Task, World
+from os_mode.scripted_task import Seen, Task, World
 
 EDITOR = ("mousepad",)
 LINES = "".join(f"line {number}\n" for number in range(1, 401))

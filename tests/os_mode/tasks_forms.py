@@ -6,14 +6,14 @@ import json
 import re
 from typing import Any
 
-from os_mode.world import Seen, Task, World
+from os_mode.scripted_task import Seen, Task, World
 
 ORDER = {"name": "Ann", "notes": "By Friday", "size": "Large", "gift": True}
 
 
 def ordered(world: World, **wanted: Any) -> None:
-    found = json.loads(world.written())
-    assert {name: found[name] for name in wanted} == wanted, found
+    form = json.loads(world.written())
+    assert {name: form[name] for name in wanted} == wanted, form
 
 
 def clicks(seen: Seen, *targets: tuple[str, ...]) -> str:
@@ -22,9 +22,9 @@ def clicks(seen: Seen, *targets: tuple[str, ...]) -> str:
 
 def second_of(seen: Seen) -> str:
     """Click the second of the positions listed in the error."""
-    found = re.search(r"^2\. x=(\d+), y=(\d+)", seen.all, re.MULTILINE)
-    assert found, f"no list of places in {seen.all}"
-    return f'computer.mouse.click(x={found[1]}, y={found[2]})\ncomputer.keyboard.press("ctrl+s")'
+    place = re.search(r"^2\. x=(\d+), y=(\d+)", seen.all, re.MULTILINE)
+    assert place, f"no list of places in {seen.all}"
+    return f'computer.mouse.click(x={place[1]}, y={place[2]})\ncomputer.keyboard.press("ctrl+s")'
 
 
 def fill(seen: Seen) -> str:

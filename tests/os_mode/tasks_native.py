@@ -5,7 +5,7 @@ from __future__ import annotations
 import anthropic_server as anthropic
 import responses_server as openai
 from model_server import AnyReply
-from os_mode.world import Seen, Task
+from os_mode.scripted_task import Seen, Task
 
 
 def claude(number: int, **action: object) -> AnyReply:

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from os_mode.world import Task, World, run_all, set_up
+from os_mode.scripted_task import Task, World, run_all, set_up
 from screen.desktop import Application, Desktop, missing
 
 pytestmark = pytest.mark.timeout(3000)

@@ -14,7 +14,7 @@ from interpreter import OpenInterpreter
 from interpreter.errors import InterpreterError
 from interpreter.host.installation import install_hint
 from model_server import ModelServer, error, stall, text, tool_call
-from os_mode.world import Seen, run, run_all, set_up, task
+from os_mode.scripted_task import Seen, run, run_all, set_up, task
 from sampling import some
 from screen.desktop import Desktop
 

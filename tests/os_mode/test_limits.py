@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from os_mode.world import run, run_all, set_up, task
+from os_mode.scripted_task import run, run_all, set_up, task
 from screen.desktop import Desktop
 
 pytestmark = [pytest.mark.needs("mousepad"), pytest.mark.timeout(600)]

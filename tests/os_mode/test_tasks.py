@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from os_mode.scripted_task import Task, run_task
 from os_mode.tasks import TASKS
-from os_mode.world import Task, run_task
 from screen.desktop import Desktop
 
 pytestmark = pytest.mark.timeout(600)  # an interrupted wait would leave the shared desktop unusable

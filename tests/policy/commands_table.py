@@ -15,12 +15,12 @@ class Row(NamedTuple):
 
 
 def sections() -> dict[str, list[Row]]:
-    """The rows under their headings."""
-    found: dict[str, list[Row]] = {}
+    """Read the rows under their headings."""
+    rows: dict[str, list[Row]] = {}
     for part in (HERE / "commands.txt").read_text(encoding="utf-8").split("\n\n")[1:]:
         heading, *lines = part.strip().splitlines()
-        found[heading.removeprefix("# ")] = [Row(*line.split(maxsplit=2)) for line in lines]
-    return found
+        rows[heading.removeprefix("# ")] = [Row(*line.split(maxsplit=2)) for line in lines]
+    return rows
 
 
 def rows() -> list[Row]:

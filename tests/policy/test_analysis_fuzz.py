@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from interpreter.policy.analysis import FAILED, analyze, reversibility
 from interpreter.policy.policy import Policy, builtin
-from policy.analyzing import WORKSPACE
+from policy.analyzed_effects import WORKSPACE
 from policy.commands_table import rows
 
 LANGUAGES = ("python", "shell", "javascript", "ruby")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from interpreter.policy.analysis import analyze, reversibility
-from policy.analyzing import WORKSPACE
+from policy.analyzed_effects import WORKSPACE
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gadget import install
+from example_computer_tool import install
 from interpreter.policy import (
     Policy,
     Rule,

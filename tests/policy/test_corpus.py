@@ -11,7 +11,7 @@ import pytest
 from interpreter.policy import Policy
 from interpreter.policy.analysis import Effects, analyze, reversibility
 from interpreter.policy.policy_file import read_file
-from policy.analyzing import WORKSPACE
+from policy.analyzed_effects import WORKSPACE
 from policy.commands_table import HERE
 from policy.corpus import Measured, Snippet, effects, is_harmful, snippets
 from policy.corpus.forecast import World, as_table, scores, shown_as_harmless

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from interpreter.policy.analysis import analyze
-from policy.analyzing import WORKSPACE
+from policy.analyzed_effects import WORKSPACE
 
 
 @pytest.mark.parametrize(

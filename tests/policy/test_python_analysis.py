@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from interpreter.policy.analysis import analyze
-from policy.analyzing import WORKSPACE, seen
+from policy.analyzed_effects import WORKSPACE, seen
 
 
 @pytest.mark.parametrize(

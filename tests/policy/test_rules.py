@@ -12,7 +12,7 @@ import pytest
 from interpreter.policy import Policy, Rule
 from interpreter.policy.analysis import analyze
 from interpreter.policy.rules import holds_in, propose_rule
-from policy.analyzing import WORKSPACE
+from policy.analyzed_effects import WORKSPACE
 
 
 def verdict(code: str, *rules: Rule, language: str = "shell") -> str:

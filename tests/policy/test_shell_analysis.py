@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from interpreter.policy.analysis import analyze
-from policy.analyzing import WORKSPACE, seen
+from policy.analyzed_effects import WORKSPACE, seen
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from interpreter.policy.analysis import FAILED, analyze
 from interpreter.policy.analysis.tables import programs
-from policy.analyzing import WORKSPACE
+from policy.analyzed_effects import WORKSPACE
 from policy.corpus import snippets
 
 SECONDS = 5.0

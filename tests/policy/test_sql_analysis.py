@@ -9,7 +9,7 @@ import pytest
 
 from interpreter.host import processes
 from interpreter.policy.analysis import analyze
-from policy.analyzing import WORKSPACE, seen
+from policy.analyzed_effects import WORKSPACE, seen
 
 
 @pytest.mark.parametrize(

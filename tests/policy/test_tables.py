@@ -9,7 +9,7 @@ from interpreter.policy.analysis.programs import HANDLERS
 from interpreter.policy.analysis.python_calls import KINDS
 from interpreter.policy.analysis.tables import calls as listed_calls
 from interpreter.policy.analysis.tables import programs, python_calls, python_methods
-from policy.analyzing import WORKSPACE, seen
+from policy.analyzed_effects import WORKSPACE, seen
 
 OPERANDS = set(
     "nothing read names write edit create delete tree copy move kill get send secret install remove system disk "

@@ -8,7 +8,7 @@ import pytest
 
 from interpreter.policy import Policy, Rule
 from interpreter.policy.analysis import analyze
-from policy.analyzing import WORKSPACE
+from policy.analyzed_effects import WORKSPACE
 
 READING = Rule("allow", does=("read", "nothing"), path=("{workspace}/**",))
 TRICKS = {

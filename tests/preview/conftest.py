@@ -1,5 +1,5 @@
 """Fixtures for all preview tests."""
 
-from preview.previewing import interpreter, workspace
+from preview.preview_session import interpreter, workspace
 
 __all__ = ["interpreter", "workspace"]

@@ -11,7 +11,7 @@ import pytest
 
 from interpreter import OpenInterpreter
 from interpreter.errors import UsageError
-from preview.previewing import needs_views, output, ran
+from preview.preview_session import needs_views, output, ran
 
 pytestmark = needs_views
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from checkpoints.trees import shape
 from interpreter import OpenInterpreter
-from preview.previewing import layers, needs_views, output, ran
+from preview.preview_session import layers, needs_views, output, ran
 
 pytestmark = needs_views
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from interpreter import OpenInterpreter
-from preview.previewing import needs_views, output, ran
+from preview.preview_session import needs_views, output, ran
 from sampling import some
 
 pytestmark = needs_views

@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from interpreter import OpenInterpreter
-from preview.previewing import layers, needs_views, output, ran
+from preview.preview_session import layers, needs_views, output, ran
 from waiting import until_ended
 
 pytestmark = needs_views

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from preview.previewing import why_no_views
+from preview.preview_session import why_no_views
 from preview.test_unprivileged import SOURCE, UNPRIVILEGED_UID, as_unprivileged_user, python_for_unprivileged_user
 
 needs_mounts = pytest.mark.skipif(

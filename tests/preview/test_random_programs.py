@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from checkpoints.trees import Shape, shape
 from interpreter import OpenInterpreter
-from preview.previewing import needs_views, ran
+from preview.preview_session import needs_views, ran
 
 pytestmark = needs_views
 

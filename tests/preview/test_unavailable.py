@@ -12,7 +12,7 @@ from interpreter import OpenInterpreter
 from interpreter.computer_api import Computer
 from interpreter.errors import NotPreviewableError, UsageError
 from interpreter.runtimes import dry_run
-from preview.previewing import needs_views, ran
+from preview.preview_session import needs_views, ran
 
 pytestmark = pytest.mark.usefixtures("no_strays")
 

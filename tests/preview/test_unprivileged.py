@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from preview.previewing import why_no_views
+from preview.preview_session import why_no_views
 
 UNPRIVILEGED_UID = 65534
 SOURCE = Path(__file__).parent.parent.parent / "src"

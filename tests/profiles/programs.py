@@ -20,19 +20,19 @@ def interpreter(*arguments: str, server: ModelServer | None = None, stdin: str =
 
 
 def folder(home: Path) -> Path:
-    """The folder of the user's profiles."""
+    """Make and return the folder of the user's profiles."""
     place = home / ".config" / "open-interpreter" / "profiles"
     place.mkdir(parents=True, exist_ok=True)
     return place
 
 
 def config(*arguments: str) -> dict[str, tuple[str, str]]:
-    """The output of `--debug-config`: each setting with its value and origin."""
+    """Read the output of `--debug-config`: each setting with its value and origin."""
     done = interpreter(*arguments, "--debug-config")
     assert done.returncode == 0, done.stderr
     rows = [line.split("  ", 1) for line in done.stdout.splitlines() if "  " in line]
-    told = {}
+    settings = {}
     for name, rest in rows:
         value, _, origin = rest.strip().rpartition("  ")
-        told[name] = (value.strip(), origin)
-    return told
+        settings[name] = (value.strip(), origin)
+    return settings

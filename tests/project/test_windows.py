@@ -1,4 +1,4 @@
-"""On Windows the package imports and chats, and unsupported blocks say so. On other systems Windows is simulated."""
+"""On Windows the package imports and chats, and unsupported blocks report an error. On other systems Windows is simulated."""
 
 from __future__ import annotations
 

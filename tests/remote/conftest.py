@@ -35,8 +35,8 @@ class RemoteSession:
 
     def language(self, name: str = "Python") -> Any:
         if name not in self.made:
-            found: Any = next(each for each in self.machine.languages(built_in_languages(), True) if each.name == name)
-            self.made[name] = found(self.computer)
+            kind: Any = next(each for each in self.machine.languages(built_in_languages(), True) if each.name == name)
+            self.made[name] = kind(self.computer)
         return self.made[name]
 
     def run(self, code: str, language: str = "Python") -> list[dict[str, Any]]:
@@ -47,7 +47,7 @@ class RemoteSession:
 
 
 def text(chunks: list[dict[str, Any]]) -> str:
-    """The output of the code, without our notices."""
+    """Join the output of the code, without our notices."""
     shown = (each for each in chunks if each.get("format") == "output" and not each.get("ours"))
     return "".join(each["content"] for each in shown)
 

@@ -54,7 +54,7 @@ class LocalTransport:
         self.process.wait()
 
     def keeper_pid(self) -> int:
-        """The process that keeps the runtimes."""
+        """Return the id of the process that keeps the runtimes."""
         wanted = self.names[-1].encode()
         for place in Path("/proc").glob("[0-9]*"):
             with suppress(OSError):

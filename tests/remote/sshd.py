@@ -71,7 +71,7 @@ class Sshd:
 def sshd(
     folder: Path, passwords: bool = False, address: str = "127.0.0.1", within: list[str] | None = None
 ) -> Iterator[Sshd]:
-    """A running server; `within` is a prefix for its command."""
+    """Run a server; `within` is a prefix for its command."""
     for name in ("host_key", "key"):
         subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(folder / name)], check=True)
     shutil.copyfile(folder / "key.pub", folder / "authorized_keys")
@@ -92,7 +92,7 @@ def sshd(
 
 @contextmanager
 def cable() -> Iterator[tuple[list[str], str, str]]:
-    """A separate network behind a virtual cable: a command prefix to run there, its address, and our network interface."""
+    """Make a network behind a virtual cable: a command prefix to run there, its address, and our network interface."""
     tag, number = secrets.token_hex(3), secrets.randbelow(250) + 1
     space, ours, theirs = f"oi-{tag}", f"oi{tag}a", f"oi{tag}b"
     subnet = f"10.213.{number}"

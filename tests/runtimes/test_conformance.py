@@ -54,7 +54,7 @@ LANGUAGES: dict[str, tuple[Any, Samples, list[str]]] = {
 }
 
 
-# Other ways to run a language: only `make test-full` runs all checks on them.
+# Other runtimes of a language: only `make test-full` runs all checks on them.
 ALTERNATIVES = ("warm python", "in-process python", "zsh", "jupyter kernel", "java")
 # npm has to install something first; it starts slowly; each block starts a browser; seldom installed (`npm install -g deno bun`).
 ONLY_FULL = ("react", "IRkernel", "html", "deno", "bun")

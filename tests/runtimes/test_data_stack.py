@@ -235,7 +235,7 @@ def test_an_upgrade_replaces_it(interpreter: OpenInterpreter, index: PackageInde
     finish(begin()[0])
     assert run(interpreter, "shell", f"python -c '{SHOWN}'").text == "42\n"
     write_wheel(index.folder, version="2.0", source="answer = 43\n")
-    finish(begin()[0])  # not by itself
+    finish(begin()[0])  # not automatically
     assert run(interpreter, "shell", f"python -c '{SHOWN}'").text == "42\n"
     finish(begin(again=True)[0])
     assert run(interpreter, "shell", f"python -c '{SHOWN}'").text == "43\n"

@@ -55,7 +55,7 @@ def make_venv(folder: Path) -> Path:
 
 
 def our_files() -> set[tuple[str, int]]:
-    """All files of our own environment with their modification times, without bytecode."""
+    """Return all files of our environment with their modification times, without bytecode."""
     found = set()
     for folder, _, names in os.walk(sys.prefix):
         if not folder.endswith("__pycache__"):
@@ -209,7 +209,7 @@ def test_our_packages_can_be_imported_but_not_uninstalled(session: Session, tmp_
 
 
 def test_a_broken_package_does_not_break_the_session(session: Session, tmp_path: Path) -> None:
-    """The driver and IPython come from our own environment, whatever packages code installs."""
+    """The driver and IPython come from our own environment, no matter what packages code installs."""
     for name in ("traitlets", "IPython", "decorator"):
         write_wheel(tmp_path, name, "99.0", "raise SystemExit('broken')\n")
     session.do("shell", f"pip install {OFFLINE} --force-reinstall {tmp_path}/*.whl")

@@ -22,7 +22,7 @@ from interpreter.policy.files import user_file
 from interpreter.policy.scanners import Scanner
 from interpreter.session.journal.reader import RecordedBlock, entries_from_messages
 from model_server import ModelServer, text, tool_call
-from runtimes.moonlight import CODE, PROFILE, Failing, Moonlight, Plain, Thorough
+from runtimes.example_language import CODE, PROFILE, Failing, Moonlight, Plain, Thorough
 from terminal.person import Person, someone
 
 __all__ = ["chatting"]

@@ -70,7 +70,7 @@ def test_state_survives_a_killed_supervisor(fresh: ShellRuntime) -> None:
 
 
 def test_the_numbers_of_the_hosts_descriptors_do_not_matter() -> None:
-    """The supervisor keeps the terminal under numbers of its own, and its line to the host may come with one of them."""
+    """The supervisor keeps the terminal under separate numbers, and its line to the host may come with one of them."""
     taken = [os.open(os.devnull, os.O_RDONLY)]
     try:
         while taken[-1] < 62:

@@ -14,7 +14,7 @@ import pytest
 from interpreter import OpenInterpreter
 from interpreter.sandbox import container
 
-from .serving import QuietHandler, serving
+from .loopback_server import QuietHandler, serving
 
 pytestmark = [pytest.mark.full, pytest.mark.usefixtures("no_strays")]
 IMAGE = "localhost/interpreter-test"

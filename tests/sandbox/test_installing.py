@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from interpreter.sandbox.proxy import Proxy
-from sandbox.serving import QuietHandler, serving
+from sandbox.loopback_server import QuietHandler, serving
 from tiny_package import wheel
 
 WHEEL = "tiny_thing-1.0-py3-none-any.whl"

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from interpreter.sandbox.proxy import Proxy, is_listed, is_public
-from sandbox.serving import QuietHandler, serving
+from sandbox.loopback_server import QuietHandler, serving
 
 PRIVATE = (
     *("127.0.0.1", "127.8.8.8", "10.1.2.3", "172.16.0.1", "192.168.1.1", "169.254.169.254", "0.0.0.0", "100.64.0.1"),

@@ -17,7 +17,7 @@ from interpreter.sandbox.requests import requested
 from model_server import text, tool_call
 from sampling import some
 
-from .serving import QuietHandler, serving
+from .loopback_server import QuietHandler, serving
 
 __all__ = ["chatting"]
 pytestmark = pytest.mark.usefixtures("sandbox_available", "no_strays")

@@ -28,7 +28,7 @@ def output(interpreter: OpenInterpreter, code: str, language: str = "python") ->
 
 
 def decisions(interpreter: OpenInterpreter, message: str) -> list[str]:
-    """The questions and decisions of a turn; going on to the next chunk approves a block."""
+    """Return the questions and decisions of a turn; taking the next chunk approves a block."""
     events = []
     for chunk in interpreter.chat(message, display=False, stream=True):
         if chunk["type"] in ("confirmation", "decision"):

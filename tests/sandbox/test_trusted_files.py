@@ -129,7 +129,7 @@ def test_gitdir_files_cannot_expose_folders_outside(contained: Any, workspace: P
 def test_reserved_empty_folders_are_removed_at_the_end(sandbox_available: None, workspace: Path) -> None:
     containment = Containment(Sandbox("workspace", str(workspace)))
     assert sorted(path.name for path in workspace.iterdir()) == sorted(RESERVED)
-    (workspace / ".vscode" / "settings.json").write_text("{}")  # as the user's editor may do meanwhile
+    (workspace / ".vscode" / "settings.json").write_text("{}")  # as the user's editor may do at the same time
     containment.close()
     assert [path.name for path in workspace.iterdir()] == [".vscode"]
 

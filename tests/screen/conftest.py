@@ -23,7 +23,7 @@ def _desktop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desktop]:
 
 @pytest.fixture
 def desktop(_desktop: Desktop, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desktop]:
-    """The desktop without applications, with this test's environment; started applications end with the test."""
+    """Share the desktop without applications, with this test's environment; started applications end with the test."""
     for name in ("DISPLAY", "DBUS_SESSION_BUS_ADDRESS", "XDG_RUNTIME_DIR"):
         monkeypatch.setenv(name, _desktop.env[name])
     for name in ("WAYLAND_DISPLAY", "XDG_SESSION_TYPE", "AT_SPI_BUS_ADDRESS", "XMODIFIERS"):
@@ -35,7 +35,7 @@ def desktop(_desktop: Desktop, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk
 
 @pytest.fixture
 def two_monitors(desktop: Desktop) -> Iterator[Desktop]:
-    """The desktop with two monitors side by side."""
+    """Show the desktop on two monitors side by side."""
     desktop.two_monitors()
     yield desktop
     desktop.one_monitor()
@@ -43,7 +43,7 @@ def two_monitors(desktop: Desktop) -> Iterator[Desktop]:
 
 @pytest.fixture
 def computer(desktop: Desktop) -> Iterator[Any]:
-    """A computer that uses the desktop's input device."""
+    """Make a computer that uses the desktop's input device."""
     from interpreter import OpenInterpreter
 
     made = OpenInterpreter().computer

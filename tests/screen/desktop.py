@@ -49,7 +49,7 @@ _GTK = "[Settings]\ngtk-enable-animations=0\ngtk-cursor-blink=0\n"
 
 
 def missing() -> list[str]:
-    """The packages that a desktop needs and this machine lacks."""
+    """List the packages that a desktop needs and this machine lacks."""
     return [package for program, package in NEEDED.items() if shutil.which(program) is None]
 
 
@@ -146,12 +146,12 @@ class Desktop:
         return self.start("xterm", "-u8", "-T", "terminal", *(("-e", *command) if command else ()), title="terminal")
 
     def qt_dialog(self, result: Path) -> Application:
-        """A Qt form that writes its values to a JSON file when saved."""
+        """Open a Qt form that writes its values to a JSON file when saved."""
         _needs(Path("/usr/lib/python3/dist-packages/PyQt5"), "python3-pyqt5")
         return self.start(SYSTEM_PYTHON, str(PROGRAMS / "qt_dialog.py"), str(result), title="Order")
 
     def tk_form(self, result: Path) -> Application:
-        """A Tk form that writes its values to a JSON file when saved."""
+        """Open a Tk form that writes its values to a JSON file when saved."""
         _needs(Path("/usr/share/doc/python3-tk"), "python3-tk")
         return self.start(SYSTEM_PYTHON, str(PROGRAMS / "tk_form.py"), str(result), title="Guest book")
 
@@ -168,7 +168,7 @@ class Desktop:
         )
 
     def folder_with(self, *names: str) -> Path:
-        """A folder with these files, for file managers."""
+        """Make a folder with these files, for file managers."""
         folder = self.folder / f"files-{uuid.uuid4().hex[:6]}"
         folder.mkdir()
         for name in names:
@@ -182,11 +182,11 @@ class Desktop:
     # The display
 
     def windows(self) -> dict[int, str]:
-        """The titles of the window manager's windows by id, oldest first."""
+        """Return the titles of the window manager's windows by id, oldest first."""
         return {window: self._title(window) for window in self._property(self._root, "_NET_CLIENT_LIST")}
 
     def processes(self, window: int) -> list[int]:
-        """The process that a window belongs to, if known."""
+        """Return the process that a window belongs to, if known."""
         from Xlib.error import BadWindow
 
         try:
@@ -292,28 +292,28 @@ class Desktop:
         self.until(lambda: self._property(self._root, "_NET_SUPPORTING_WM_CHECK"), "the window manager")
 
     def _property(self, window: Any, name: str) -> list[int]:
-        found = window.get_full_property(self.x.intern_atom(name), 0, _WHOLE)
-        return [] if found is None else list(found.value)
+        value = window.get_full_property(self.x.intern_atom(name), 0, _WHOLE)
+        return [] if value is None else list(value.value)
 
     def _title(self, window: int) -> str:
         from Xlib.error import BadWindow
 
         resource = self.x.create_resource_object("window", window)
         try:
-            found = resource.get_full_property(self.x.intern_atom("_NET_WM_NAME"), 0, _WHOLE)
-            return bytes(found.value).decode() if found else resource.get_wm_name() or ""
+            title = resource.get_full_property(self.x.intern_atom("_NET_WM_NAME"), 0, _WHOLE)
+            return bytes(title.value).decode() if title else resource.get_wm_name() or ""
         except BadWindow:
             return ""
 
     def _marked(self) -> list[psutil.Process]:
-        found = []
+        processes = []
         for process in psutil.process_iter():
             try:
                 if process.environ().get(_MARK) == self._mark:
-                    found.append(process)
+                    processes.append(process)
             except psutil.Error:
                 continue
-        return found
+        return processes
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ COLOURS = [("white", "black"), ("#eeeeee", "#333333"), ("#203040", "white"), ("w
 
 
 def word_page() -> tuple[Image, dict[str, tuple[int, int]]]:
-    """The page as an image of 1280 x 800, and the middle of each word."""
+    """Draw the page as an image of 1280 x 800; return it, and the middle of each word."""
     from PIL import Image, ImageDraw, ImageFont
 
     image = Image.new("RGB", (1280, 800), "white")

@@ -8,12 +8,12 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, sync_playwright
 
-from serving import Serving, serving
+from running_server import Serving, serving
 
 
 @pytest.fixture(scope="module")
 def module_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """A home and a workspace that last for all tests of a file."""
+    """Make a home and a workspace that last for all tests of a file."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("HOME", str(tmp_path_factory.mktemp("home")))
         patch.chdir(tmp_path_factory.mktemp("workspace"))

@@ -12,7 +12,7 @@ import interpreter
 from interpreter.config.homes import our_folder
 from interpreter.errors import BusyError, InterpreterError, UsageError
 from model_replies import error, text, tool_call
-from serving import Serving, serving
+from running_server import Serving, serving
 from waiting import in_thread, until
 
 MAKE = tool_call("python", "open('made.txt', 'w').write('x')\nprint('made')")

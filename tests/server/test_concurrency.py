@@ -17,7 +17,7 @@ from interpreter.errors import UsageError
 from interpreter.frontends.server import questions
 from interpreter.frontends.server.sessions import LiveSession, SessionKey
 from model_replies import Stall, text, tool_call
-from serving import Serving, serving
+from running_server import Serving, serving
 from waiting import in_thread, until
 
 WRITE = tool_call("python", "open('notes.txt', 'w').write('two')")

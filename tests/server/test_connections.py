@@ -18,7 +18,7 @@ import pytest
 from interpreter.config.homes import our_folder
 from interpreter.frontends.server import connections, gate
 from ports import free_ports
-from serving import Serving, serving
+from running_server import Serving, serving
 from waiting import LIMIT, until
 
 HALF = b"GET /api/me HTTP/1.1\r\nHost: 127.0.0.1\r\n"

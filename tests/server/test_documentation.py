@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from model_replies import text, tool_call
-from serving import serving
+from running_server import serving
 
 PAGE = (Path(__file__).parents[2] / "docs" / "server.md").read_text("utf-8")
 

@@ -22,7 +22,7 @@ from interpreter.frontends.server.gate import Users
 from interpreter.frontends.server.routes import SOCKETS
 from interpreter.frontends.server.sessions import SessionKey
 from model_replies import text
-from serving import Serving, serving, stored
+from running_server import Serving, serving, stored
 from waiting import until
 
 

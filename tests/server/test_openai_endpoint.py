@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from model_replies import Reply, Stall, error, text, tool_call
-from serving import Serving, serving, texts
+from running_server import Serving, serving, texts
 from waiting import LIMIT, until
 
 MAKE = tool_call("python", "open('made.txt', 'w').write('x')")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from interpreter.frontends.server import ALL_ROUTES
 from interpreter.frontends.server.routes import openapi
-from serving import Serving
+from running_server import Serving
 
 
 def operations() -> list[Any]:

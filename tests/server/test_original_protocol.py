@@ -20,7 +20,7 @@ from interpreter import AsyncInterpreter
 from interpreter.errors import UsageError
 from model_replies import text, tool_call
 from model_server import ModelServer
-from serving import Serving, serving
+from running_server import Serving, serving
 from waiting import LIMIT, until
 
 COMPLETE = {"role": "server", "type": "status", "content": "complete"}

@@ -19,7 +19,7 @@ from websockets.sync.client import connect
 
 from interpreter import AsyncInterpreter
 from model_server import ModelServer, text
-from serving import LIMIT
+from running_server import LIMIT
 from waiting import until
 
 
@@ -32,7 +32,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 class Extended:
-    """A server with routes of its own, served by uvicorn as in scripts for 0.4.3."""
+    """A server with added routes, served by uvicorn as in scripts for 0.4.3."""
 
     def __init__(self) -> None:
         self.interpreter: Any = AsyncInterpreter()

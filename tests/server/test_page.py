@@ -16,9 +16,9 @@ from playwright.sync_api import Browser, expect
 from interpreter.export import EXPORTERS
 from interpreter.frontends.server import Application
 from model_replies import Reply, Stall, text, tool_call
-from serving import Serving, serving
-from visiting import LIMIT, visiting
+from running_server import Serving, serving
 from waiting import until
+from web_page import LIMIT, open_page
 
 pytestmark = pytest.mark.needs("chromium")
 AXE = Path(__file__).parent / "axe" / "axe.min.js"
@@ -32,7 +32,7 @@ def test_approved_code_runs_and_the_answer_is_rendered(home: Path, chromium: Bro
     said = (
         "The answer is **42**.\n\n```python\nx = 42  # new\n```\n<script>alert(1)</script> [bad](javascript:alert(1))"
     )
-    with visiting(chromium, text("Let me see. ").then(block), text(said, 7)) as visit:
+    with open_page(chromium, text("Let me see. ").then(block), text(said, 7)) as visit:
         page = visit.page
         assert "token" not in page.url
         visit.say("What is 6 × 7?")
@@ -58,7 +58,7 @@ def test_approved_code_runs_and_the_answer_is_rendered(home: Path, chromium: Bro
 
 
 def test_an_invented_number_is_marked_below_the_answer(home: Path, chromium: Browser) -> None:
-    with visiting(chromium, tool_call("python", "print('ok')"), text("The mean is 3.48."), auto_run=True) as visit:
+    with open_page(chromium, tool_call("python", "print('ok')"), text("The mean is 3.48."), auto_run=True) as visit:
         visit.say("What is the mean?")
         visit.idle()
         expect(visit.page.locator(".said").last).to_have_text("The mean is 3.48.")
@@ -70,7 +70,7 @@ def test_an_invented_number_is_marked_below_the_answer(home: Path, chromium: Bro
 @pytest.mark.full
 def test_code_can_be_edited_or_refused_with_instructions(home: Path, chromium: Browser) -> None:
     one, two = tool_call("python", "print('first')"), tool_call("python", "print('second')")
-    with visiting(chromium, one, text("Done."), two, text("As you like.")) as visit:
+    with open_page(chromium, one, text("Done."), two, text("As you like.")) as visit:
         page = visit.page
         visit.say("Go.")
         page.get_by_role("button", name="Edit").click()
@@ -91,7 +91,7 @@ def test_code_can_be_edited_or_refused_with_instructions(home: Path, chromium: B
 
 
 def test_a_declined_block_is_no_message_of_the_user_now_or_later(home: Path, chromium: Browser) -> None:
-    with visiting(chromium, tool_call("python", "print('first')"), text("Fine.")) as visit:
+    with open_page(chromium, tool_call("python", "print('first')"), text("Fine.")) as visit:
         page = visit.page
         visit.say("Go.")
         expect(page.get_by_role("group", name="Approval")).to_be_visible()
@@ -118,7 +118,7 @@ def test_a_declined_block_is_no_message_of_the_user_now_or_later(home: Path, chr
 def test_a_dry_run_can_be_discarded_or_applied(home: Path, chromium: Browser) -> None:
     Path("notes.txt").write_text("one\n")
     block = tool_call("python", "open('notes.txt', 'w').write('two\\n')\nprint('tried')")
-    with visiting(chromium, block, text("Done.")) as visit:
+    with open_page(chromium, block, text("Done.")) as visit:
         page = visit.page
         visit.say("Go.")
         trial = page.get_by_role("region", name="Dry run")
@@ -143,7 +143,7 @@ def test_a_dry_run_can_be_discarded_or_applied(home: Path, chromium: Browser) ->
 @pytest.mark.full
 def test_code_can_ask_for_text_and_a_password(home: Path, chromium: Browser) -> None:
     code = "from getpass import getpass\nname = input('Name? ')\nword = getpass('Word? ')\nprint(name, len(word))"
-    with visiting(chromium, tool_call("python", code), text("Hello."), mode="auto") as visit:
+    with open_page(chromium, tool_call("python", code), text("Hello."), mode="auto") as visit:
         page = visit.page
         visit.say("Ask me.")
         expect(page.get_by_label("Name?")).to_be_focused()
@@ -160,7 +160,7 @@ def test_code_can_ask_for_text_and_a_password(home: Path, chromium: Browser) -> 
 @pytest.mark.full
 def test_a_turn_can_be_stopped_and_errors_are_shown(home: Path, chromium: Browser) -> None:
     endless = tool_call("python", "import time\nprint('on', flush=True)\ntime.sleep(600)")
-    with visiting(chromium, endless, tool_call("python", "1/0"), text("It failed."), mode="auto") as visit:
+    with open_page(chromium, endless, tool_call("python", "1/0"), text("It failed."), mode="auto") as visit:
         page = visit.page
         visit.say("Sleep.")
         expect(page.get_by_label("Output")).to_have_text("on\n")
@@ -175,7 +175,7 @@ def test_a_turn_can_be_stopped_and_errors_are_shown(home: Path, chromium: Browse
 def test_files_figures_and_html_from_code_are_shown(home: Path, chromium: Browser) -> None:
     html = "HTML('<b>bold</b><script>document.title = 1; try { parent.document.title } catch { document.body.append(\"apart\") }</script>')"
     made = f"open('made.csv', 'w').write('city,n\\nOslo,1\\n\"a, b\",2\\n')\n{FIGURE}\nfrom IPython.display import HTML\n{html}"
-    with visiting(chromium, tool_call("python", made), text("Here."), text("Thanks."), mode="auto") as visit:
+    with open_page(chromium, tool_call("python", made), text("Here."), text("Thanks."), mode="auto") as visit:
         page = visit.page
         visit.say("Make files.")
         expect(page.locator(".card")).to_contain_text("made.csv")
@@ -207,7 +207,7 @@ def test_files_figures_and_html_from_code_are_shown(home: Path, chromium: Browse
 
 @pytest.mark.full
 def test_a_live_table_can_be_scrolled_sorted_and_filtered(home: Path, chromium: Browser) -> None:
-    with visiting(chromium) as visit:
+    with open_page(chromium) as visit:
         page, rows = visit.page, list[int]()
         visit.served.run(visit.session, TABLE)
         page.on(
@@ -245,7 +245,7 @@ def test_a_live_table_can_be_scrolled_sorted_and_filtered(home: Path, chromium: 
 @pytest.mark.full
 def test_turns_can_be_undone_and_redone(home: Path, chromium: Browser) -> None:
     replies = [tool_call("python", f"open('{name}.txt', 'w').write('x')") for name in ("one", "two")]
-    with visiting(chromium, replies[0], text("One."), replies[1], text("Two."), mode="auto") as visit:
+    with open_page(chromium, replies[0], text("One."), replies[1], text("Two."), mode="auto") as visit:
         page = visit.page
         for words, file in (("First.", "one"), ("Second.", "two")):
             visit.say(words)
@@ -275,7 +275,7 @@ def restart(served: Serving) -> Serving:
 
 
 def test_a_server_restart_loses_and_repeats_nothing(home: Path, chromium: Browser) -> None:
-    with visiting(
+    with open_page(
         chromium, text("One two three. ", 3), tool_call("python", "print(1)"), text("Four five.", 2)
     ) as visit:
         page, served = visit.page, visit.served
@@ -307,7 +307,7 @@ def test_a_server_restart_loses_and_repeats_nothing(home: Path, chromium: Browse
 def test_a_connection_lost_during_a_message_is_resumed(home: Path, chromium: Browser) -> None:
     gate = threading.Event()
     first, second = text("One two ", 2), text("three four.", 2)
-    with visiting(chromium, Reply((*first.deltas, Stall(gate), *second.deltas))) as visit:
+    with open_page(chromium, Reply((*first.deltas, Stall(gate), *second.deltas))) as visit:
         page = visit.page
         visit.say("Count.")
         expect(page.locator(".said")).to_have_text("One two")
@@ -320,7 +320,7 @@ def test_a_connection_lost_during_a_message_is_resumed(home: Path, chromium: Bro
 
 @pytest.mark.full
 def test_sessions_can_be_created_searched_renamed_and_deleted(home: Path, chromium: Browser) -> None:
-    with visiting(chromium, text("Hi.")) as visit:
+    with open_page(chromium, text("Hi.")) as visit:
         page, first = visit.page, visit.session
         page.get_by_role("navigation").get_by_role("button", name="New session").click()
         until(lambda: visit.session != first, "the new session")
@@ -345,7 +345,7 @@ def test_sessions_can_be_created_searched_renamed_and_deleted(home: Path, chromi
 @pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.full)])
 def test_axe_finds_no_serious_violation(home: Path, chromium: Browser, scheme: Any) -> None:
     code = f"{TABLE}\nopen('made.csv', 'w').write('a,b\\n1,2\\n')\n{FIGURE}\ndf.head(2)"
-    with visiting(chromium, tool_call("python", code), text("**Done.**\n\n```python\nx = 1 # one\n```\n"), tool_call("shell", "rm made.csv")) as visit:  # fmt: skip
+    with open_page(chromium, tool_call("python", code), text("**Done.**\n\n```python\nx = 1 # one\n```\n"), tool_call("shell", "rm made.csv")) as visit:  # fmt: skip
         page = visit.page
         page.emulate_media(color_scheme=scheme)
 
@@ -385,7 +385,7 @@ def test_axe_finds_no_serious_violation(home: Path, chromium: Browser, scheme: A
 
 @pytest.mark.full
 def test_everything_works_by_keyboard(home: Path, chromium: Browser) -> None:
-    with visiting(chromium, tool_call("python", "print(1)"), text("One."), tool_call("python", "print(2)")) as visit:
+    with open_page(chromium, tool_call("python", "print(1)"), text("One."), tool_call("python", "print(2)")) as visit:
         page, first = visit.page, visit.session
         page.keyboard.type("Go.")
         page.keyboard.press("Enter")
@@ -426,7 +426,7 @@ def test_everything_works_by_keyboard(home: Path, chromium: Browser) -> None:
 @pytest.mark.parametrize("screen", [(1440, 900), (1024, 768), (390, 844)])
 def test_nothing_is_wider_than_the_screen(home: Path, chromium: Browser, screen: tuple[int, int]) -> None:
     long = "x = '" + "y" * 400 + "'\nprint(x)\n" + FIGURE
-    with visiting(chromium, tool_call("python", long), text("`" + "w" * 300 + "`"), screen=screen) as visit:
+    with open_page(chromium, tool_call("python", long), text("`" + "w" * 300 + "`"), screen=screen) as visit:
         page = visit.page
         visit.say("Go. " + "z" * 300)
         visit.approve()
@@ -449,7 +449,7 @@ def test_nothing_is_wider_than_the_screen(home: Path, chromium: Browser, screen:
 
 @pytest.mark.full
 def test_a_session_can_be_exported_and_forked(home: Path, chromium: Browser) -> None:
-    with visiting(chromium, tool_call("python", "print(7)"), text("Seven."), mode="auto") as visit:
+    with open_page(chromium, tool_call("python", "print(7)"), text("Seven."), mode="auto") as visit:
         page = visit.page
         visit.say("Seven?")
         visit.idle()
@@ -478,7 +478,7 @@ def test_a_session_can_be_exported_and_forked(home: Path, chromium: Browser) -> 
 
 @pytest.mark.full
 def test_a_viewer_can_read_but_not_change_a_session(home: Path, chromium: Browser) -> None:
-    with visiting(chromium, tool_call("python", "print(1)")) as visit:
+    with open_page(chromium, tool_call("python", "print(1)")) as visit:
         visit.say("Go.")
         expect(visit.page.get_by_role("group", name="Approval")).to_be_visible()
         visit.served.users.add("eve:viewer")
@@ -504,7 +504,7 @@ def test_a_viewer_can_read_but_not_change_a_session(home: Path, chromium: Browse
 
 @pytest.mark.full
 def test_files_can_be_dropped_on_the_page(home: Path, chromium: Browser) -> None:
-    with visiting(chromium, text("I see.")) as visit:
+    with open_page(chromium, text("I see.")) as visit:
         page = visit.page
         page.evaluate(
             """() => { const data = new DataTransfer(); data.items.add(new File(["1,2"], "dropped.csv"));
@@ -517,7 +517,7 @@ def test_files_can_be_dropped_on_the_page(home: Path, chromium: Browser) -> None
 
 
 def test_a_used_link_shows_a_readable_error(home: Path, chromium: Browser) -> None:
-    with visiting(chromium) as visit:
+    with open_page(chromium) as visit:
         context = chromium.new_context()
         page, link = context.new_page(), visit.served.application.start_link
         page.goto(link)

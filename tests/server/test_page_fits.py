@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, expect
 
-from visiting import Visit, visiting
+from web_page import OpenPage, open_page
 
 pytestmark = pytest.mark.needs("chromium")
 TABLE = (
@@ -19,7 +19,7 @@ CUT_CELLS = """box => [...box.querySelectorAll('[role=cell], .grid-index')]
     .filter((cell) => cell.scrollWidth > cell.clientWidth && !cell.textContent.startsWith('xxx')).map((cell) => cell.textContent)"""
 
 
-def open_table(visit: Visit) -> None:
+def open_table(visit: OpenPage) -> None:
     visit.served.run(visit.session, TABLE)
     visit.key("v")
     visit.page.get_by_role("complementary", name="Variables").get_by_role("button", name="df").click()
@@ -28,7 +28,7 @@ def open_table(visit: Visit) -> None:
 
 @pytest.mark.parametrize("screen", [(1200, 800), (390, 844)], ids=["desktop", "phone"])
 def test_columns_are_as_wide_as_their_texts(home: Path, chromium: Browser, screen: tuple[int, int]) -> None:
-    with visiting(chromium, screen=screen) as visit:
+    with open_page(chromium, screen=screen) as visit:
         open_table(visit)
         grid = visit.page.get_by_role("table", name="df")
         expect(grid.get_by_role("cell", name="2020-01-01 00:00:01", exact=True)).to_be_visible()
@@ -42,7 +42,7 @@ def test_columns_are_as_wide_as_their_texts(home: Path, chromium: Browser, scree
 
 
 def test_sessions_of_one_name_show_folder_and_time(home: Path, chromium: Browser) -> None:
-    with visiting(chromium) as visit:
+    with open_page(chromium) as visit:
         page = visit.page
         expect(page.locator(".session small")).to_have_count(0)
         page.get_by_role("navigation", name="Sessions").get_by_role("button", name="New session").click()
@@ -53,14 +53,14 @@ def test_sessions_of_one_name_show_folder_and_time(home: Path, chromium: Browser
 
 
 def test_suggestions_name_files_of_the_folder(home: Path, chromium: Browser) -> None:
-    with visiting(chromium) as visit:
+    with open_page(chromium) as visit:
         ideas = visit.page.locator(".ideas button")
         expect(ideas.first).to_contain_text("Plot a sine wave")
         assert "folder" not in " ".join(ideas.all_inner_texts())
     for name in ("sales.csv", "report.pdf", ".hidden.log", "a\nb.json"):
         Path(name).write_text("a,b\n1,2\n")
     Path("photos.png").mkdir()
-    with visiting(chromium) as visit:
+    with open_page(chromium) as visit:
         ideas = visit.page.locator(".ideas button")
         expect(ideas).to_have_count(4)
         shown = " ".join(ideas.all_inner_texts())

@@ -17,10 +17,10 @@ from playwright.sync_api import Browser, Request, Route, expect
 from interpreter.frontends.server import routes
 from interpreter.session.events import PlanStep
 from model_replies import Reply, Stall, error, text, tool_call
-from serving import Serving
+from running_server import Serving
 from tiny_package import write_wheel
-from visiting import LIMIT, visiting
 from waiting import until
+from web_page import LIMIT, open_page
 
 pytestmark = [pytest.mark.needs("chromium"), pytest.mark.full]
 FIGURE = "import matplotlib.pyplot as plt\nplt.plot([1, 2, 3], [1, 4, 9], label='squares')\nplt.bar([1, 2], [5, 6])\nplt.show()"
@@ -38,7 +38,7 @@ def live_session(served: Serving, session: str):  # type: ignore[no-untyped-def]
 
 def test_a_saved_rule_prevents_the_next_question(home: Path, chromium: Browser) -> None:
     blocks = [tool_call("python", f"open('notes.txt', 'w').write('{word}')") for word in ("one", "two")]
-    with visiting(chromium, blocks[0], text("One."), blocks[1], text("Two.")) as visit:
+    with open_page(chromium, blocks[0], text("One."), blocks[1], text("Two.")) as visit:
         page = visit.page
         visit.say("Go.")
         expect(page.get_by_role("group", name="Approval")).to_be_visible()
@@ -59,7 +59,7 @@ def test_a_saved_rule_prevents_the_next_question(home: Path, chromium: Browser) 
 
 
 def test_no_rule_is_offered_for_code_that_cannot_be_judged(home: Path, chromium: Browser) -> None:
-    with visiting(chromium, tool_call("python", "exec(open('x').read())")) as visit:
+    with open_page(chromium, tool_call("python", "exec(open('x').read())")) as visit:
         visit.say("Go.")
         visit.page.get_by_role("button", name="Always allow").click()
         expect(visit.page.locator(".toast")).to_contain_text("no rule can safely allow it")
@@ -72,7 +72,7 @@ def test_one_key_installs_a_missing_package(
     write_wheel(tmp_path, "squarify")
     for name, value in {"CONFIG_FILE": os.devnull, "NO_INDEX": "1", "FIND_LINKS": str(tmp_path)}.items():
         monkeypatch.setenv(f"PIP_{name}", value)
-    with visiting(
+    with open_page(
         chromium, tool_call("python", "import squarify\nprint('it is', squarify.answer)"), text("So.")
     ) as visit:
         visit.say("Go.")
@@ -86,7 +86,7 @@ def test_one_key_installs_a_missing_package(
 
 
 def test_the_approval_says_what_cannot_be_undone(home: Path, chromium: Browser) -> None:
-    with visiting(chromium, tool_call("shell", "curl -d x=1 https://example.com")) as visit:
+    with open_page(chromium, tool_call("shell", "curl -d x=1 https://example.com")) as visit:
         visit.say("Go.")
         approval = visit.page.get_by_role("group", name="Approval")
         expect(approval).to_contain_text("Contacts example.com (sends data)")
@@ -94,7 +94,7 @@ def test_the_approval_says_what_cannot_be_undone(home: Path, chromium: Browser) 
 
 
 def test_two_tabs_stay_in_sync_and_one_answer_is_enough(home: Path, chromium: Browser) -> None:
-    with visiting(chromium, tool_call("python", "print('once')"), text("Done.")) as visit:
+    with open_page(chromium, tool_call("python", "print('once')"), text("Done.")) as visit:
         second = visit.page.context.new_page()
         second.goto(f"{visit.served.url}/#{visit.session}")
         visit.say("Go.")
@@ -111,7 +111,7 @@ def test_a_question_notifies_when_the_page_is_hidden(home: Path, chromium: Brows
         window.Notification = class { static permission = 'granted'; constructor(title) { shown.push(title); } }; }"""
     gate = threading.Event()
     block = tool_call("python", "print(1)")
-    with visiting(chromium, Reply((Stall(gate), *block.deltas))) as visit:
+    with open_page(chromium, Reply((Stall(gate), *block.deltas))) as visit:
         visit.say("Go.")
         visit.page.evaluate(hidden)
         gate.set()
@@ -124,7 +124,7 @@ def test_a_question_notifies_when_the_page_is_hidden(home: Path, chromium: Brows
 
 
 def test_the_data_of_a_figure_can_be_shown_and_saved(home: Path, chromium: Browser) -> None:
-    with visiting(chromium, tool_call("python", FIGURE), text("Here."), mode="auto") as visit:
+    with open_page(chromium, tool_call("python", FIGURE), text("Here."), mode="auto") as visit:
         page = visit.page
         visit.say("Draw.")
         page.get_by_role("button", name="Data").click()
@@ -138,7 +138,7 @@ def test_the_data_of_a_figure_can_be_shown_and_saved(home: Path, chromium: Brows
 
 
 def test_a_figure_can_be_zoomed_and_saved(home: Path, chromium: Browser) -> None:
-    with visiting(chromium, tool_call("python", FIGURE), text("Here."), mode="auto") as visit:
+    with open_page(chromium, tool_call("python", FIGURE), text("Here."), mode="auto") as visit:
         page = visit.page
         visit.say("Draw.")
         with page.expect_download() as download:
@@ -164,7 +164,7 @@ def test_html_from_code_cannot_reach_the_page_the_server_or_the_network(home: Pa
         "image.src = '/web/icon.svg';"
     )
     code = f'from IPython.display import HTML\nHTML("""<p></p><script>{script}</script>""")'
-    with visiting(chromium, tool_call("python", code), text("Shown."), mode="auto") as visit:
+    with open_page(chromium, tool_call("python", code), text("Shown."), mode="auto") as visit:
         visit.say("Show.")
         body = visit.page.frame_locator("iframe").locator("body")
         expect(body).to_have_text("no-image no-page no-server no-storage")
@@ -179,7 +179,7 @@ def test_markdown_streams_without_raw_html_or_remote_images(home: Path, chromium
     second = text(
         "- [x] done\n\n<img src=x onerror=alert(1)> ![far](https://example.com/x.png)\n\n```sql\nselect 1\n```", 4
     )
-    with visiting(chromium, Reply((*first.deltas, Stall(gate), *second.deltas))) as visit:
+    with open_page(chromium, Reply((*first.deltas, Stall(gate), *second.deltas))) as visit:
         answer = visit.page.locator(".said")
         visit.say("Go.")
         expect(answer.locator("td")).to_have_text(["1", "2"])
@@ -194,7 +194,7 @@ def test_a_wide_table_scrolls_without_wrapping_cells(home: Path, chromium: Brows
     head = "| Region | Q1 | Q2 | Q3 | Q4 | Total | Remark |\n|---|---|---|---|---|---|---|\n"
     row = "| North | 4000 | 4400 | 4800 | 5200 | 18400 | A rather long remark about the north, which is wide |\n"
     lines = "cell => { const range = document.createRange(); range.selectNodeContents(cell); return range.getClientRects().length; }"
-    with visiting(chromium, text(head + row), screen=(390, 844)) as visit:
+    with open_page(chromium, text(head + row), screen=(390, 844)) as visit:
         visit.say("A table, please.")
         cells = visit.page.locator(".said td, .said th")
         expect(cells).to_have_count(14)
@@ -205,7 +205,7 @@ def test_a_wide_table_scrolls_without_wrapping_cells(home: Path, chromium: Brows
 
 def test_progress_bars_colours_and_long_output_are_shown(home: Path, chromium: Browser) -> None:
     code = "print('10%\\r20%\\r100%')\nprint('\\x1b[31mred\\x1b[0m')\nprint('x' * 30_000 + 'end')"
-    with visiting(chromium, tool_call("python", code), text("Done."), mode="auto", max_output=100_000) as visit:
+    with open_page(chromium, tool_call("python", code), text("Done."), mode="auto", max_output=100_000) as visit:
         visit.say("Go.")
         visit.idle()
         output = visit.page.get_by_label("Output").last
@@ -215,7 +215,7 @@ def test_progress_bars_colours_and_long_output_are_shown(home: Path, chromium: B
 
 
 def test_code_shared_by_the_user_is_shown_once(home: Path, chromium: Browser) -> None:
-    with visiting(chromium, text("Five.")) as visit:
+    with open_page(chromium, text("Five.")) as visit:
         run = {"language": "python", "code": "print(5)", "shared": True}
         visit.served.http.post(f"/api/sessions/{visit.session}/run", json=run)
         block = visit.page.locator(".block")
@@ -228,7 +228,7 @@ def test_code_shared_by_the_user_is_shown_once(home: Path, chromium: Browser) ->
 
 
 def test_a_model_error_is_shown_and_the_next_message_works(home: Path, chromium: Browser) -> None:
-    with visiting(chromium, error(401), text("Back.")) as visit:
+    with open_page(chromium, error(401), text("Back.")) as visit:
         visit.say("Go.")
         expect(visit.page.get_by_role("alert")).to_be_visible()
         visit.idle()
@@ -245,7 +245,7 @@ def test_files_can_be_listed_opened_and_previewed(home: Path, chromium: Browser)
     Path("folder/code.py").write_text("x = 1  # one")
     Path("dot.png").write_bytes(base64.b64decode(PIXEL))
     Path("page.html").write_text("<h1>Page</h1><script>document.body.append('ran')</script>")
-    with visiting(chromium) as visit:
+    with open_page(chromium) as visit:
         page = visit.page
         visit.key("f")
         pane, dialog = page.get_by_role("complementary", name="Files"), page.get_by_role("dialog")
@@ -272,7 +272,7 @@ def test_files_can_be_listed_opened_and_previewed(home: Path, chromium: Browser)
 
 
 def test_a_pasted_image_is_sent_to_the_model(home: Path, chromium: Browser) -> None:
-    with visiting(chromium, text("A dot.")) as visit:
+    with open_page(chromium, text("A dot.")) as visit:
         page = visit.page
         page.get_by_label("Message").focus()
         page.evaluate(
@@ -290,7 +290,7 @@ def test_a_pasted_image_is_sent_to_the_model(home: Path, chromium: Browser) -> N
 
 
 def test_variables_can_be_searched_and_shown_as_text_or_table(home: Path, chromium: Browser) -> None:
-    with visiting(chromium) as visit:
+    with open_page(chromium) as visit:
         page = visit.page
         visit.served.run(visit.session, "word = 'hello'\nrows = [{'a': 1, 'b': 'x'}, {'a': 2, 'b': 'y'}]")
         visit.key("v")
@@ -308,7 +308,7 @@ def test_variables_can_be_searched_and_shown_as_text_or_table(home: Path, chromi
 
 def test_a_table_with_many_columns_can_be_sorted_searched_and_scrolled(home: Path, chromium: Browser) -> None:
     code = "import pandas as pd\nwide = pd.DataFrame({f'c{n}': [n, n + 1, -n] for n in range(300)})\nwide['c299'] = ['red', 'blue', 'red']"
-    with visiting(chromium) as visit:
+    with open_page(chromium) as visit:
         page, columns = visit.page, set[str]()
         visit.served.run(visit.session, code)
         page.on("response", lambda answer: columns.update(re.findall(r"[?&]column=(\d+)", answer.url)))
@@ -332,7 +332,7 @@ def test_a_table_with_many_columns_can_be_sorted_searched_and_scrolled(home: Pat
 
 
 def test_the_plan_shows_its_progress(home: Path, chromium: Browser) -> None:
-    with visiting(chromium) as visit:
+    with open_page(chromium) as visit:
         interpreter = live_session(visit.served, visit.session)
         steps = [PlanStep("Read the file", "done"), PlanStep("Clean it", "running"), PlanStep("Save it")]
         interpreter.session.plan(steps, interpreter.agent.actor)
@@ -345,7 +345,7 @@ def test_the_plan_shows_its_progress(home: Path, chromium: Browser) -> None:
 
 
 def test_cost_and_context_grow_with_the_conversation(home: Path, chromium: Browser) -> None:
-    with visiting(chromium, text("One."), text("Two. " * 400)) as visit:
+    with open_page(chromium, text("One."), text("Two. " * 400)) as visit:
         facts = visit.page.locator(".top .facts")
         visit.say("Go.")
         visit.idle()
@@ -363,7 +363,7 @@ def test_cost_and_context_grow_with_the_conversation(home: Path, chromium: Brows
 def test_a_sleeping_laptop_catches_up(home: Path, chromium: Browser) -> None:
     gate = threading.Event()
     first, second = text("Before ", 1), text("and after.", 2)
-    with visiting(chromium, Reply((*first.deltas, Stall(gate), *second.deltas))) as visit:
+    with open_page(chromium, Reply((*first.deltas, Stall(gate), *second.deltas))) as visit:
         page = visit.page
         visit.say("Count.")
         expect(page.locator(".said")).to_have_text("Before")
@@ -380,7 +380,7 @@ def test_a_sleeping_laptop_catches_up(home: Path, chromium: Browser) -> None:
 
 def test_one_block_can_be_undone_and_redone(home: Path, chromium: Browser) -> None:
     reply = tool_call("python", "open('one.txt', 'w').write('x')")
-    with visiting(
+    with open_page(
         chromium, reply, tool_call("python", "open('two.txt', 'w').write('x')"), text("Both."), mode="auto"
     ) as visit:
         page = visit.page
@@ -396,7 +396,7 @@ def test_one_block_can_be_undone_and_redone(home: Path, chromium: Browser) -> No
 
 
 def test_the_theme_persists_after_a_reload(home: Path, chromium: Browser) -> None:
-    with visiting(chromium) as visit:
+    with open_page(chromium) as visit:
         page = visit.page
         page.emulate_media(color_scheme="dark")
         dark = page.evaluate("getComputedStyle(document.body).backgroundColor")
@@ -410,7 +410,7 @@ def test_the_theme_persists_after_a_reload(home: Path, chromium: Browser) -> Non
 
 def test_displayed_html_follows_the_system_theme(home: Path, chromium: Browser) -> None:
     code = "from IPython.display import HTML\nHTML('<b>bold</b>')"
-    with visiting(chromium, tool_call("python", code), text("Shown."), mode="auto") as visit:
+    with open_page(chromium, tool_call("python", code), text("Shown."), mode="auto") as visit:
         visit.page.emulate_media(color_scheme="light")
         visit.say("Show.")
         frame = visit.page.frame_locator("iframe").locator(":root")
@@ -420,7 +420,7 @@ def test_displayed_html_follows_the_system_theme(home: Path, chromium: Browser) 
 
 
 def test_a_task_works_on_a_phone(home: Path, chromium: Browser) -> None:
-    with visiting(chromium, tool_call("python", "x = 1\nprint('small')"), text("Done."), screen=(390, 844)) as visit:
+    with open_page(chromium, tool_call("python", "x = 1\nprint('small')"), text("Done."), screen=(390, 844)) as visit:
         page, first = visit.page, visit.session
         page.get_by_role("button", name="Show the sessions").click()
         page.get_by_role("navigation").get_by_role("button", name="New session").click()
@@ -440,7 +440,7 @@ def test_a_task_works_on_a_phone(home: Path, chromium: Browser) -> None:
 
 
 def test_model_and_mode_of_a_session_can_be_changed(home: Path, chromium: Browser) -> None:
-    with visiting(chromium, text("Planned.")) as visit:
+    with open_page(chromium, text("Planned.")) as visit:
         page = visit.page
         page.get_by_role("button", name="gpt-4o").click()
         page.get_by_label("Model").fill("gpt-4o-mini")
@@ -454,7 +454,7 @@ def test_model_and_mode_of_a_session_can_be_changed(home: Path, chromium: Browse
 
 
 def test_missing_and_deleted_sessions_are_handled(home: Path, chromium: Browser) -> None:
-    with visiting(chromium) as visit:
+    with open_page(chromium) as visit:
         page, session = visit.page, visit.session
         page.goto(f"{visit.served.url}/#0123456789abcdef")
         until(lambda: visit.session != "0123456789abcdef", "another address")
@@ -468,7 +468,7 @@ def test_replacing_a_token_signs_an_idle_page_out(
     home: Path, chromium: Browser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(routes, "_HEARTBEAT", 1.0)
-    with visiting(chromium) as visit:
+    with open_page(chromium) as visit:
         visit.served.users.add("anna")
         context = chromium.new_context()
         page = context.new_page()
@@ -488,7 +488,7 @@ def test_a_page_hidden_during_an_answer_still_notifies(home: Path, chromium: Bro
     hidden = """() => { Object.defineProperty(document, 'hidden', { value: true }); window.shown = [];
         window.Notification = class { static permission = 'granted'; constructor(title) { shown.push(title); } }; }"""
     gate, block = threading.Event(), tool_call("python", "print(1)")
-    with visiting(chromium, Reply((Stall(gate), *block.deltas))) as visit:
+    with open_page(chromium, Reply((Stall(gate), *block.deltas))) as visit:
         visit.say("Go.")
         visit.page.evaluate(asked)  # the page requests a frame, which a browser doesn't give to a hidden page
         visit.page.evaluate(hidden)
@@ -497,7 +497,7 @@ def test_a_page_hidden_during_an_answer_still_notifies(home: Path, chromium: Bro
 
 
 def test_a_turn_that_ends_before_its_request_returns_is_shown_as_ended(home: Path, chromium: Browser) -> None:
-    with visiting(chromium, text("Quick."), text("Again.")) as visit:
+    with open_page(chromium, text("Quick."), text("Again.")) as visit:
 
         def slow(route: Route) -> None:
             answer = route.fetch()
@@ -514,7 +514,7 @@ def test_a_turn_that_ends_before_its_request_returns_is_shown_as_ended(home: Pat
 
 
 def test_a_stale_response_does_not_hide_a_question(home: Path, chromium: Browser) -> None:
-    with visiting(chromium, text("Hello."), tool_call("python", "print(1)")) as visit:
+    with open_page(chromium, text("Hello."), tool_call("python", "print(1)")) as visit:
         page, held = visit.page, list[tuple[Route, Any]]()
         visit.say("Hi.")
         visit.idle()
@@ -534,7 +534,7 @@ def test_a_stale_response_does_not_hide_a_question(home: Path, chromium: Browser
 
 
 def test_a_turn_left_open_by_a_killed_server_is_shown_as_ended(home: Path, chromium: Browser) -> None:
-    with visiting(chromium, Reply((Stall(),))) as visit:
+    with open_page(chromium, Reply((Stall(),))) as visit:
         page = visit.page
         visit.say("Go.")
         assert visit.served.model.stalled.wait(60)
@@ -547,7 +547,7 @@ def test_a_turn_left_open_by_a_killed_server_is_shown_as_ended(home: Path, chrom
 
 def test_a_long_answer_is_rendered_only_in_its_latest_version(home: Path, chromium: Browser) -> None:
     words = "".join(f"word **{number}** and more text\n\n" for number in range(1500))
-    with visiting(chromium, text(words, 40)) as visit:
+    with open_page(chromium, text(words, 40)) as visit:
         sizes = list[list[int]]()
 
         def note(request: Request) -> None:
@@ -564,7 +564,7 @@ def test_a_long_answer_is_rendered_only_in_its_latest_version(home: Path, chromi
 
 def test_an_invalid_filter_shows_an_error_and_is_not_retried(home: Path, chromium: Browser) -> None:
     code = "import pandas as pd\ndf = pd.DataFrame({'n': range(50)})"
-    with visiting(chromium, tool_call("python", code), text("Done."), mode="auto") as visit:
+    with open_page(chromium, tool_call("python", code), text("Done."), mode="auto") as visit:
         page, asked = visit.page, list[str]()
         visit.say("Go.")
         visit.idle()
@@ -585,7 +585,7 @@ def test_an_invalid_filter_shows_an_error_and_is_not_retried(home: Path, chromiu
 
 def test_a_question_in_another_session_is_shown_in_the_list(home: Path, chromium: Browser) -> None:
     gate, block = threading.Event(), tool_call("python", "print(1)")
-    with visiting(chromium, Reply((Stall(gate), *block.deltas)), text("Done.")) as visit:
+    with open_page(chromium, Reply((Stall(gate), *block.deltas)), text("Done.")) as visit:
         page, first = visit.page, visit.session
         visit.say("Go.")
         page.get_by_role("navigation").get_by_role("button", name="New session").click()
@@ -602,7 +602,7 @@ def test_a_question_in_another_session_is_shown_in_the_list(home: Path, chromium
 
 
 def test_an_invalid_session_address_sends_no_request(home: Path, chromium: Browser) -> None:
-    with visiting(chromium) as visit:
+    with open_page(chromium) as visit:
         asked = list[str]()
         visit.page.on("request", lambda request: asked.append(request.url))
         visit.page.evaluate("() => { location.hash = '../me' }")
@@ -611,7 +611,7 @@ def test_an_invalid_session_address_sends_no_request(home: Path, chromium: Brows
 
 
 def test_the_message_is_kept_when_sending_fails(home: Path, chromium: Browser) -> None:
-    with visiting(chromium, tool_call("python", "print(1)")) as visit:
+    with open_page(chromium, tool_call("python", "print(1)")) as visit:
         page = visit.page
         box = page.get_by_label("Message", exact=True)
         page.route("**/messages", lambda route: route.abort())

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from interpreter.frontends.server.gate import Audit
 from model_replies import text, tool_call
-from serving import Serving, serving
+from running_server import Serving, serving
 from waiting import until
 
 WRITE = tool_call("python", "x = 5\nopen('notes.txt', 'w').write('two\\n')\nprint('seen')")

@@ -26,8 +26,8 @@ from interpreter.config.homes import our_folder
 from model_replies import Stall, text, tool_call
 from model_server import ModelServer
 from ports import free_ports
+from running_server import Serving, texts
 from sampling import some
-from serving import Serving, texts
 from waiting import LIMIT, in_thread, until
 
 

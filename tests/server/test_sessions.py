@@ -20,7 +20,7 @@ from interpreter.frontends.server.gate import Refused
 from interpreter.frontends.server.sessions import Index, SessionKey
 from interpreter.session.journal.file import NAME, read_summary
 from model_replies import Stall, text, tool_call
-from serving import Serving, serving, texts
+from running_server import Serving, serving, texts
 from waiting import in_thread, until
 
 BLOCK = tool_call("python", "x = 41\nprint(x + 1)")

@@ -151,7 +151,7 @@ class Caller:
             return
 
     def left(self, word: str) -> None:
-        """The consumer stops reading and does something else."""
+        """The consumer stops reading and does other work."""
         language = self.random.choice(LANGUAGES)
         chunks = self.interpreter.computer.run(language, SAY[language].format(word), stream=True)
         next(chunks)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from conversation import Chatting, chatting
-from gadget import install
+from example_computer_tool import install
 from interpreter import OpenInterpreter
 from interpreter.app import result_of
 from interpreter.app.own_blocks import run_own_block

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from conversation import Chatting, chatting
-from gadget import install
+from example_computer_tool import install
 from interpreter import OpenInterpreter
 from interpreter.policy.files import user_file
 from interpreter.session import APPROVE, EDIT, REFUSE, Answer, Block, Question

@@ -29,13 +29,13 @@ class Emulator:
 
     @property
     def visible(self) -> list[str]:
-        """The rows on the screen, without empty ones at its end."""
+        """Return the rows on the screen, without empty ones at its end."""
         buffer = self.screen.buffer
         return _trimmed([self._text(buffer[line]) for line in range(self.screen.lines)])
 
     @property
     def everything(self) -> list[str]:
-        """The scrollback, and then the screen. Read after every few characters, so it has to be fast."""
+        """Return the scrollback, and then the screen. Read after every few characters, so it has to be fast."""
         top, known = self.screen.history.top, self._above
         if len(known) > len(top) or (known and known[-1][0] is not top[len(known) - 1]):
             known.clear()
@@ -44,7 +44,7 @@ class Emulator:
 
     @property
     def row(self) -> str:
-        """The cursor's row."""
+        """Return the cursor's row."""
         return self._text(self.screen.buffer[self.screen.cursor.y])
 
     @property
@@ -52,7 +52,7 @@ class Emulator:
         return self.screen.cursor.x, self.screen.cursor.y
 
     def _text(self, row: Any) -> str:
-        """The characters of a row. Cells that were never written don't exist."""
+        """Join the characters of a row. Cells that were never written don't exist."""
         width = min(max(row, default=-1) + 1, self.screen.columns)
         return "".join([row[column].data for column in range(width)]).rstrip()
 

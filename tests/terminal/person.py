@@ -88,7 +88,7 @@ class Person:
         self.wait_until(lambda: self.emulator.row == ">" and self.emulator.cursor[0] == 2, "a prompt")
 
     def _where_it_hangs(self) -> str:
-        """The stacks of the program's threads, or how it ended."""
+        """Return the stacks of the program's threads, or how it ended."""
         if not self._child.isalive():
             return f"The program has ended: exit code {self._child.exitstatus}, signal {self._child.signalstatus}"
         shown = len(self.raw)
@@ -159,7 +159,7 @@ class Person:
 
     @property
     def mode_is_restored(self) -> bool:
-        """Whether the terminal is as before: line by line, with echo, without bracketed paste."""
+        """Check that the terminal is as before: line by line, with echo, without bracketed paste."""
         marks = self.raw.rfind("\x1b[?2004h") <= self.raw.rfind("\x1b[?2004l")
         return termios.tcgetattr(self._child.child_fd) == _mode_of_new_terminal() and marks
 
@@ -171,7 +171,7 @@ class Person:
 
 
 def _mode_of_new_terminal() -> list[Any]:
-    """Read from a terminal of its own: on a busy machine, the program has set a mode before we can look at its own."""
+    """Read it from a new terminal: on a busy machine, the program has changed the mode before we can read it."""
     ours, theirs = os.openpty()
     try:
         return termios.tcgetattr(theirs)
@@ -182,7 +182,7 @@ def _mode_of_new_terminal() -> list[Any]:
 
 @contextmanager
 def someone(*arguments: str, server: ModelServer | None = None, **more: Any) -> Iterator[Person]:
-    """A user who has started the interpreter."""
+    """Start the interpreter as a user."""
     where = ["--api_base", server.base_url, "--api_key", "key"] if server else []
     person = Person([sys.executable, "-c", PROGRAM, *where, *arguments], **more)
     try:

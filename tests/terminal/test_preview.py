@@ -8,7 +8,7 @@ import pytest
 
 from interpreter.frontends.terminal.approval import APPLIED, DISCARDED, PREVIEW_BEGINS, PREVIEW_QUESTION, QUESTION
 from model_server import ModelServer, text, tool_call
-from preview.previewing import needs_views
+from preview.preview_session import needs_views
 from sampling import some
 from terminal.person import CTRL_C, Person, someone
 

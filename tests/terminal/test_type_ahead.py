@@ -1,4 +1,4 @@
-"""Text typed while the model works: kept, editable, and sent with Enter; a paste is never sent by itself."""
+"""Text typed while the model works: kept, editable, and sent with Enter; a paste is never sent automatically."""
 
 from __future__ import annotations
 

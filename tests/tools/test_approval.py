@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from answering import allowing_calls
+from call_answers import allowing_calls
 from conversation import Chatting, chatting
 from interpreter import OpenInterpreter
 from interpreter.policy.files import user_file

@@ -33,7 +33,7 @@ class Shell:
 
 
 def documented_line(name: str) -> str:
-    """The line that the docs recommend for the rc file."""
+    """Return the line that the docs recommend for the rc file."""
     lines = DOCUMENTATION.read_text("utf-8").splitlines()
     return next(line for line in lines if line.startswith("eval ") and name in line)
 

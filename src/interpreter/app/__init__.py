@@ -17,7 +17,7 @@ Result = TypeVar("Result")
 
 
 def perform(interpreter: OpenInterpreter, action: Action) -> Generator[Event, None, Any]:
-    """Perform an action of the user: yields its events, returns its result."""
+    """Perform an action of the user; yield its events and return its result."""
     yield from interpreter.session.perform(action, interpreter.user)
     return action.result
 

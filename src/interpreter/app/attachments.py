@@ -33,49 +33,49 @@ class Outgoing:
 
     messages: tuple[Message, ...]
     attached: tuple[Attachment, ...] = ()
-    missing: tuple[str, ...] = ()  # named like files, but not there
+    missing: tuple[str, ...] = ()  # named like files, but they don't exist
     hides_images: bool = False  # the model cannot see images: it gets their paths
 
 
 def prepare(interpreter: OpenInterpreter, text: str, data: str = "") -> Outgoing:
-    """A message with the files that `text` names; `data` is added as plain text.
+    """Add the files that `text` names to it, and `data` as plain text.
 
     A model that can see gets the images. Of other files it gets the path: code can read what is in them.
     """
     folder, is_elsewhere = interpreter.computer.context.folder_here, interpreter.computer.context.elsewhere
-    found, sees = attachments(text, folder), interpreter.llm.vision
+    attached, sees = attachments(text, folder), interpreter.llm.vision
     if is_elsewhere:  # code there can't read files of this machine, but a model can see an image
-        found = [each for each in found if each.is_image and sees]
-    said: Message = {"role": "user", "type": "message", "content": f"{text}\n\n{data}" if data else text}
+        attached = [each for each in attached if each.is_image and sees]
+    message: Message = {"role": "user", "type": "message", "content": f"{text}\n\n{data}" if data else text}
     others: list[Message] = [
         {"role": "user", "type": "image" if each.is_image and sees else "file", "format": "path", "content": each.path}
-        for each in found
+        for each in attached
     ]
-    hidden = not sees and any(each.is_image for each in found)
-    return Outgoing((said, *others), tuple(found), () if is_elsewhere else tuple(missing(text, folder)), hidden)
+    hidden = not sees and any(each.is_image for each in attached)
+    return Outgoing((message, *others), tuple(attached), () if is_elsewhere else tuple(missing(text, folder)), hidden)
 
 
 def send(interpreter: OpenInterpreter, outgoing: Outgoing) -> Generator[Event]:
-    """The events of the turn that answers it."""
+    """Send a message and yield the events of the turn that answers it."""
     *before, last = outgoing.messages
     interpreter.messages.extend(before)
     yield from interpreter.respond(last)
 
 
 def attachments(text: str, folder: str) -> list[Attachment]:
-    """The paths that a message names, relative to this folder: those after an @, otherwise only images."""
-    found: dict[str, Attachment] = {}
+    """Find the paths that a message names, relative to this folder: those after an @, otherwise only images."""
+    by_path: dict[str, Attachment] = {}
     for match in _NAMED.finditer(text):
         path = existing(match["at"] or match["path"], folder)
         if path is not None and (match["at"] or is_image(path)):
-            found.setdefault(path, Attachment(path, is_image(path)))
-    if not found and (spaced := _SPACED.search(text)) and os.path.isfile(spaced[0]):
-        found[spaced[0]] = Attachment(spaced[0], True)
-    return list(found.values())
+            by_path.setdefault(path, Attachment(path, is_image(path)))
+    if not by_path and (spaced := _SPACED.search(text)) and os.path.isfile(spaced[0]):
+        by_path[spaced[0]] = Attachment(spaced[0], True)
+    return list(by_path.values())
 
 
 def missing(text: str, folder: str) -> list[str]:
-    """Words after an @ that look like a file but are not one."""
+    """Find words after an @ that look like a file but are not one."""
     named = [match["at"] for match in _NAMED.finditer(text) if match["at"]]
     return [name for name in named if re.search(r"[/.]\w", name) and existing(name, folder) is None]
 
@@ -85,7 +85,7 @@ def is_image(path: str) -> bool:
 
 
 def existing(written: str, folder: str) -> str | None:
-    """The path, if it exists; a full stop after it may belong to the sentence."""
+    """Return the path if it exists, also without the full stop that may end the sentence."""
     if written[0] in "\"'" and written[-1] == written[0]:
         spellings = [written[1:-1]]
     else:

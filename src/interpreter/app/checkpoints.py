@@ -22,13 +22,13 @@ def plan_undo(
     blocks: bool = False,
     kind: Literal["undo", "redo"] = "undo",
 ) -> UndoPlan:
-    """What undoing or redoing the last turns, or with `blocks` the last blocks, would change."""
+    """Plan to undo or redo the last turns, or with `blocks` the last blocks, without changing anything yet."""
     timeline = interpreter.timeline
     return timeline.plan(timeline.destination(kind, count, parts, blocks), parts, kind)
 
 
 def plan_restore(interpreter: OpenInterpreter, checkpoint: int | None, parts: Collection[Part] = PARTS) -> UndoPlan:
-    """What a return to a checkpoint, earlier or later, would change; None is the newest state."""
+    """Plan a return to a checkpoint, earlier or later; None is the newest state."""
     timeline = interpreter.timeline
     timeline.adopt()
     return timeline.plan(timeline.present if checkpoint is None else timeline.place_of(checkpoint), parts)
@@ -47,7 +47,7 @@ def carry_out(
 
 
 def interrupted_progress(interpreter: OpenInterpreter, plan: UndoPlan) -> Literal["nothing", "files", "parts"]:
-    """What an interrupted undo has done: nothing, some of the files, or some of the parts."""
+    """Check how far an interrupted undo got: nothing, some of the files, or some of the parts."""
     timeline = interpreter.timeline
     record = timeline.files.record()
     if record is not None and record.unfinished:
@@ -86,11 +86,10 @@ class Forks:
 
     @property
     def number(self) -> int:
-        """The number of the current one, counted from 1."""
+        """Count the current one's position from 1."""
         return self.all.index(self.current) + 1
 
     def made_from(self, interpreter: OpenInterpreter) -> list[OpenInterpreter]:
-        """The forks of one of them."""
         return [each for each in self.all if each.forked is not None and each.forked.parent is interpreter]
 
     # -- ending one ------------------------------------------------------------------------------------------------
@@ -113,7 +112,7 @@ class Forks:
         return merged
 
     def drop_others(self) -> Generator[Event, None, bool]:
-        """Drop all other forks after asking; returns whether it was done. Only for the original."""
+        """Drop all other forks after asking, and return whether that was done. Only for the original."""
         kept = self.current
         others = [each for each in self.all if each is not kept]
         if not others or kept.forked is not None:
@@ -124,12 +123,12 @@ class Forks:
                 other.drop()
 
         places = ", ".join(str(other.workspace) for other in others)
-        words = f"Drop the other fork{'s' if others[1:] else ''} and all changes in {places}?"
+        question = f"Drop the other fork{'s' if others[1:] else ''} and all changes in {places}?"
         action = Do(
             "drop",
             drop,
             "forks are being dropped",
-            question=Question(Confirm(words, "drop", details=others[-1])),
+            question=Question(Confirm(question, "drop", details=others[-1])),
         )
         yield from perform(kept, action)
         if action.outcome == "done":
@@ -137,7 +136,7 @@ class Forks:
         return action.outcome == "done"
 
     def drop(self) -> Generator[Event, None, bool]:
-        """End the current fork after asking, and go back to its origin; returns whether it was done."""
+        """End the current fork after asking, go back to its origin, and return whether that was done."""
         dropped = self.current
         if dropped.forked is None:
             raise UndoError("This is the original, not a fork. Use %switch to go to the fork you want to drop.")
@@ -145,8 +144,8 @@ class Forks:
             number = self.all.index(others[0]) + 1
             raise UndoError(f"Fork {number} was made from this one. Use %switch {number} to keep or drop it first.")
         parent = dropped.forked.parent
-        words = f"Drop this fork and all changes in {dropped.workspace}?"
-        question = Question(Confirm(words, "drop", details=dropped))
+        prompt = f"Drop this fork and all changes in {dropped.workspace}?"
+        question = Question(Confirm(prompt, "drop", details=dropped))
         action = Do("drop", dropped.drop, "a fork is being dropped", question=question, recorded=False)
         yield from perform(dropped, action)
         if action.outcome == "done":

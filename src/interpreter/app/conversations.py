@@ -53,7 +53,7 @@ _RERUN = "The user has run {done} of the {all} successful blocks again, so what 
 
 
 def list_conversations(interpreter: OpenInterpreter, words: str = "") -> list[Summary]:
-    """The saved conversations, newest first, whose title or folder has all these words."""
+    """Return the saved conversations, newest first, whose title or folder has all these words."""
     wanted = words.lower().split()
     return [
         row
@@ -63,7 +63,7 @@ def list_conversations(interpreter: OpenInterpreter, words: str = "") -> list[Su
 
 
 def find_conversation(interpreter: OpenInterpreter, beginning: str) -> Summary:
-    """The conversation whose id begins like this, or a conversation file of Open Interpreter 0.4.3."""
+    """Find the conversation whose id begins like this, or a conversation file of Open Interpreter 0.4.3."""
     return find(interpreter.journal.root, beginning)
 
 
@@ -86,7 +86,7 @@ def resume(
             interpreter.journal.tell_model(_note(interpreter))
         return session
 
-    # The journal changes under it, so neither the old nor the new one can have the whole action.
+    # Not recorded: the action switches journals, so neither could have all of it.
     return (yield from perform(interpreter, Do("resume", take_up, "a conversation is being resumed", recorded=False)))  # type: ignore[no-any-return]
 
 
@@ -114,28 +114,28 @@ class VariablesOffer:
 
 
 def variables_offer(interpreter: OpenInterpreter) -> VariablesOffer | None:
-    """What can be offered right after a conversation was resumed; None if it has no variables."""
+    """Look up what to offer right after a conversation was resumed; None if it has no variables."""
     if still_running_on(interpreter):
         return None
-    session, found = interpreter.journal.read(), interpreter.timeline.variables.found
+    session, saved = interpreter.journal.read(), interpreter.timeline.variables.found
     blocks = blocks_to_rerun(entries_from_session(session)) if session is not None else []
-    if session is None or not (blocks or found):
+    if session is None or not (blocks or saved):
         return None
-    saved_at = min((entry["time"] for entry in found.values()), default=0.0)
-    last = max((entry["blocks"] for entry in found.values()), default=session.last_block)
+    saved_at = min((entry["time"] for entry in saved.values()), default=0.0)
+    last = max((entry["blocks"] for entry in saved.values()), default=session.last_block)
     newer = sum(block.number > last and block.ended is not None for block in session.blocks)
-    names, lost = ([each for entry in found.values() for each in entry[key]] for key in ("names", "lost"))
+    names, lost = ([each for entry in saved.values() for each in entry[key]] for key in ("names", "lost"))
     return VariablesOffer(names, lost, saved_at, newer, len(blocks))
 
 
 def still_running_on(interpreter: OpenInterpreter) -> str:
-    """The other machine on which the runtimes of the resumed conversation are still alive; else empty."""
+    """Name the other machine on which the runtimes of the resumed conversation are still alive; else empty."""
     machine = interpreter.computer.machine
     return machine.name if getattr(machine, "is_taken_over", False) and machine.connected else ""
 
 
 def restore_variables(interpreter: OpenInterpreter) -> Generator[Event, None, Outcomes | None]:
-    """Restore the variables of a conversation that was just resumed; by language, how that went.
+    """Restore the variables of a conversation that was just resumed; return the outcome for each language.
 
     It asks first, unless code runs without asking. None if the answer was no, or nothing was saved. The answer `RERUN`
     is for the front end: it runs the blocks again, with `Rerun(interpreter, approved=True)`.
@@ -158,8 +158,8 @@ def restore_variables(interpreter: OpenInterpreter) -> Generator[Event, None, Ou
     outcomes: Outcomes | None = yield from perform(interpreter, action)
     if outcomes is not None and any(isinstance(each, Restored) for each in outcomes.values()):
         lost = [*offer.lost, *(str(each) for each in outcomes.values() if isinstance(each, NotRestorableError))]
-        told = {"names": first_few(offer.names, 50), "lost": f" Not restored: {first_few(lost, 50)}." if lost else ""}
-        interpreter.journal.tell_model(_note(interpreter, text=_RESTORED, **told))
+        values = {"names": first_few(offer.names, 50), "lost": f" Not restored: {first_few(lost, 50)}." if lost else ""}
+        interpreter.journal.tell_model(_note(interpreter, text=_RESTORED, **values))
     return outcomes
 
 
@@ -214,14 +214,14 @@ class UndoableReset:
 
 
 def blocks_to_rerun(entries: Iterable[Entry]) -> list[RecordedBlock]:
-    """The blocks of a conversation that ran well: together they built its variables."""
+    """Select the blocks that ran well: together they built the conversation's variables."""
     # What the user ran themselves without any output looks as if it had not been run.
     blocks = [entry for entry in entries if isinstance(entry, RecordedBlock)]
     return [each for each in blocks if each.succeeded or (each.author == "user" and each.decision == "not_run")]
 
 
 class Rerun:
-    """Runs the blocks that ran well once more, in order, until one fails. Each is approved as always.
+    """Runs the successful blocks once more, in order, until one fails. Each needs approval as usual.
 
     With a language, it runs only the blocks in that language, in a new runtime. That brings variables back where undo
     cannot. `approved` means that the user has approved all of them at once: a block is then asked about only if more
@@ -242,7 +242,7 @@ class Rerun:
         self.done = 0  # how many ran well this time
 
     def events(self) -> Generator[Event, None, int]:
-        """Run them, yielding the code and then the events of each; returns how many succeeded."""
+        """Run them, yield the code and then the events of each, and return how many succeeded."""
         interpreter, language = self._interpreter, self.language
         if language is not None:
             end = Do(
@@ -308,6 +308,6 @@ def load_messages(interpreter: OpenInterpreter, path: str = "") -> Generator[Eve
 
 
 def _message_file(interpreter: OpenInterpreter, path: str) -> str:
-    """Relative to the workspace: where the runtimes are, only code says."""
+    """Resolve a path in the workspace, not in the runtimes' current folder, which only code knows."""
     path = os.path.join(interpreter.workspace, os.path.expanduser(path or "messages.json"))
     return path if path.endswith(".json") else path + ".json"

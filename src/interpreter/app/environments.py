@@ -15,7 +15,7 @@ from interpreter.session import Do, Event
 
 
 def environment_of(interpreter: OpenInterpreter) -> Environment:
-    """The Python of the next session, and where its packages go."""
+    """Return the Python of the next session, and where its packages go."""
     if (machine := interpreter.computer.machine) is not None:
         raise UsageError(f"Code runs on {machine.name}: its Python can't be switched from here. %pip installs there.")
     interpreter.runtimes.apply_sandbox()
@@ -72,13 +72,13 @@ def reset_environment(interpreter: OpenInterpreter) -> Generator[Event, None, En
     if not chosen.is_layer:
         place = chosen.folder or chosen.python
         raise UsageError(f"{place} is your own environment. To remove a package from it: %env remove PACKAGE")
-    words = f"Remove {counted(len(chosen.installed()), 'package')} from the session environment?"
+    prompt = f"Remove {counted(len(chosen.installed()), 'package')} from the session environment?"
 
     def empty() -> Environment:
         empty_layer(chosen)
         return chosen
 
-    question = Question(Confirm(words, "environment", details=chosen))
+    question = Question(Confirm(prompt, "environment", details=chosen))
     reset = Do("environment", empty, "packages are being removed", question=question)
     return (yield from perform(interpreter, reset))  # type: ignore[no-any-return]
 

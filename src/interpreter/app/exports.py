@@ -72,7 +72,7 @@ def export(
     def write() -> Export | None:
         session = interpreter.journal.read() if interpreter.messages else None
         if session is not None and interpreter.journal.is_in_step:
-            # The messages in memory have what was printed; in the record, secrets are redacted.
+            # The messages in memory show what was printed; in the journal, secrets are redacted.
             session.messages = interpreter.messages
             entries = entries_from_session(session)
         else:
@@ -84,7 +84,7 @@ def export(
             known = interpreter.llm.known_secrets()
             entries, title = without_secrets(entries, known), replace_secrets(title, known)[0]
         folder, registry, exporter = interpreter.workspace, interpreter.computer.registry, EXPORTERS[form]
-        # Not to the directory that code moved to: where that is, only code says.
+        # Not relative to the directory that code moved to: only code knows where that is.
         file = choose_path(path, folder, title, exporter.suffix, force)
         document = exporter.make(ExportedConversation(entries, title, registry, file, folder, installed, whole))
         write_file(file, document.text, force, document.pictures)
@@ -147,7 +147,7 @@ def verify(interpreter: OpenInterpreter, exported: Export) -> Generator[Event, N
 
 
 def _runtime_context(interpreter: OpenInterpreter) -> RuntimeContext:
-    """The context of the session, with the sandbox that the settings ask for now."""
+    """Apply the sandbox that the settings ask for now, then return the context of the runtimes."""
     interpreter.runtimes.apply_sandbox()
     return interpreter.runtimes.context
 

@@ -30,14 +30,14 @@ from interpreter.llm.providers import (
 )
 from interpreter.llm.usage import Price, known_models
 
-# In the list of prices, and nothing to talk to.
+# These are in the list of prices, but can't chat.
 _NOT_FOR_CHATS = (
     "image", "tts", "audio", "realtime", "transcribe", "embed", "moderation", "davinci", "babbage", "curie",
     "-live", "robotics", "rerank", "ft:", "whisper", "veo-", "guard",
 )  # fmt: skip
 
 
-# -- what there is -----------------------------------------------------------------------------------------------
+# -- available models --------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -55,41 +55,43 @@ class ModelSource:
 
     kind: Literal["server", "builtin", "provider"]
     name: str
-    # Higher numbers first: they are mostly the newer models. None if a provider keeps the list to itself.
+    # Higher numbers first: they are mostly the newer models. None if a provider doesn't publish its list.
     models: tuple[Available, ...] = ()
-    api_base: str | None = None  # where a server is, for models whose name does not tell
+    api_base: str | None = None  # the server's address, for models whose name doesn't imply it
     key: str = ""  # the variable that has the provider's key
     problem: str | None = None
 
 
 def usable_models(words: Sequence[str], environ: Mapping[str, str], offline: bool = False) -> Iterator[ModelSource]:
-    """What can be used now, with all of these words in its name."""
+    """Yield the sources that can be used now, each with its models whose names have all of these words."""
     from interpreter.llm.local import engine, weights
 
     for server in servers.find(environ=environ):
         models = [model for model in server.models if _has(server.model_string(model), words)]
         windows = servers.contexts_of(server, models)
-        found = tuple(Available(server.model_string(each), size) for each, size in zip(models, windows, strict=True))
-        if found or (server.problem and not words):
-            base = server.api_base if server.kind.prefix == "openai/" and found else None
-            yield ModelSource("server", server.kind.title, found, base, problem=server.problem)
+        models_with_names = tuple(
+            Available(server.model_string(each), size) for each, size in zip(models, windows, strict=True)
+        )
+        if models_with_names or (server.problem and not words):
+            base = server.api_base if server.kind.prefix == "openai/" and models_with_names else None
+            yield ModelSource("server", server.kind.title, models_with_names, base, problem=server.problem)
     if engine.is_installed():
         names = [weights.model_string(row) for row in weights.WEIGHTS if weights.is_here(row)]
         names += map(weights.model_string, weights.own_files())
-        if found := tuple(Available(name, engine.CONTEXT) for name in names if _has(name, words)):
-            yield ModelSource("builtin", "Built-in", found)
+        if models_with_names := tuple(Available(name, engine.CONTEXT) for name in names if _has(name, words)):
+            yield ModelSource("builtin", "Built-in", models_with_names)
     for row in PROVIDERS if not offline else ():
         if not row.is_local and row.prefix != "cohere_chat" and (key := _key_of(row, environ)):
-            found = _at_provider(row, words)
-            if found or not words or _has(row.prefix, words):
-                yield ModelSource("provider", row.prefix, found, key=key)
+            models_with_names = _at_provider(row, words)
+            if models_with_names or not words or _has(row.prefix, words):
+                yield ModelSource("provider", row.prefix, models_with_names, key=key)
 
 
 def models_without_key(words: Sequence[str], environ: Mapping[str, str]) -> Iterator[ModelSource]:
-    """Providers that have such models but no key; `key` is the variable to set."""
+    """Yield providers that have such models but no key; `key` is the variable to set."""
     for row in PROVIDERS:
-        if row.key_variables and not _key_of(row, environ) and (found := _at_provider(row, words)):
-            yield ModelSource("provider", row.prefix, found, key=row.key_variables[0])
+        if row.key_variables and not _key_of(row, environ) and (models := _at_provider(row, words)):
+            yield ModelSource("provider", row.prefix, models, key=row.key_variables[0])
 
 
 def _at_provider(row: Provider, words: Sequence[str]) -> tuple[Available, ...]:
@@ -99,7 +101,7 @@ def _at_provider(row: Provider, words: Sequence[str]) -> tuple[Available, ...]:
 
 
 def _key_of(row: Provider, environ: Mapping[str, str]) -> str:
-    """The variable with its key or, for self-hosted providers, with its URL."""
+    """Name the variable with the provider's key or, if it is self-hosted, with its URL; empty if none is set."""
     if not row.base_url and not any(map(environ.get, row.base_variables)):
         return ""
     names = (*row.key_variables, *(() if row.base_url else row.base_variables))
@@ -114,7 +116,7 @@ def _has(name: str, words: Sequence[str]) -> bool:
 
 
 def model_problem(interpreter: OpenInterpreter) -> ModelError | None:
-    """Why the model can't be used, judging by the settings."""
+    """Say why the model can't be used, judging by the settings."""
     llm = interpreter.llm
     if getattr(llm.completions, "__self__", None) is not llm:
         return None  # the caller's own function
@@ -128,7 +130,7 @@ def model_problem(interpreter: OpenInterpreter) -> ModelError | None:
 
 
 def is_model_named(interpreter: OpenInterpreter) -> bool:
-    """Whether the settings name a model or a server; a kept key for it is used."""
+    """Check whether the settings name a model or a server, and load a saved key for that model's provider."""
     given = sources(interpreter.llm)
     named = any(given[f"llm.{name}"] != "default" for name in ("model", "api_base", "api_key"))
     if named and interpreter.llm.api_base is None and interpreter.llm.api_key is None:
@@ -146,7 +148,7 @@ def _use_saved_key(interpreter: OpenInterpreter, row: Provider) -> None:
 
 
 def default_by_key(environ: Mapping[str, str]) -> tuple[str, str] | None:
-    """The default model of the first provider whose key is set, and the variable with that key."""
+    """Return the default model of the first provider whose key is set, and the variable with that key."""
     for row, variable in keys_in_environment(environ):
         if selects_provider(row, variable):
             # Another server that speaks OpenAI's API has its own names: the setting's default stays.
@@ -156,19 +158,19 @@ def default_by_key(environ: Mapping[str, str]) -> tuple[str, str] | None:
 
 
 def choose_by_key(interpreter: OpenInterpreter) -> str | None:
-    """Use the model that goes with a key in the environment; the variable with that key, None if there is none."""
+    """Use the model for a key in the environment; return the variable with that key, None if there is none."""
     llm = interpreter.llm
     has_own_completions = getattr(llm.completions, "__self__", None) is not llm
-    found = default_by_key(os.environ)
-    if interpreter.offline or has_own_completions or found is None:
+    default = default_by_key(os.environ)
+    if interpreter.offline or has_own_completions or default is None:
         return None
-    model, variable = found
+    model, variable = default
     apply(interpreter, {"llm.model": model}, "default")
     return variable
 
 
 def use_server_model(interpreter: OpenInterpreter, server: servers.LocalServer, model: servers.Model) -> int | None:
-    """Use a model of a server on this machine; its window in tokens, if that is known."""
+    """Use a model of a server on this machine; return its window in tokens, if known."""
     llm = interpreter.llm
     window = servers.context_of(server, model, llm.context_window)
     llm.model, llm.api_base = server.model_string(model), server.api_base
@@ -191,7 +193,7 @@ class Remembered(NamedTuple):
 
     @property
     def problem(self) -> str:
-        """Why it can't answer now, judging by this machine; empty if it may be able to."""
+        """Say why it can't answer now, judging by this machine; empty if it may be able to."""
         from interpreter.llm.local import (
             engine,
             weights,
@@ -213,16 +215,16 @@ def remember(interpreter: OpenInterpreter, program: str = "") -> None:
     """Remember the current choice for the next start."""
     chosen = Remembered(interpreter.llm.model, interpreter.llm.api_base, program)
     path = _memory(interpreter)
-    with suppress(OSError):  # a folder that cannot be written costs a question at the next start, no more
+    with suppress(OSError):  # if the folder can't be written, the next start only asks again
         make_folder(path.parent)
         path.write_text(json.dumps(chosen._asdict()) + "\n", encoding="utf-8")
 
 
 def recall(interpreter: OpenInterpreter) -> Remembered | None:
-    """The last choice, if there is one."""
+    """Return the last choice, or None if there is none or it can't be read."""
     try:
-        told = json.loads(_memory(interpreter).read_text(encoding="utf-8"))
-        return Remembered(**told) if isinstance(told["model"], str) else None
+        saved = json.loads(_memory(interpreter).read_text(encoding="utf-8"))
+        return Remembered(**saved) if isinstance(saved["model"], str) else None
     except (OSError, ValueError, KeyError, TypeError):
         return None
 

@@ -99,7 +99,7 @@ SIGNS = {"python": ">>> ", "shell": "!"}  # what the user types before such a bl
 
 
 def python_of(text: str) -> str:
-    """The code after `>>>`, without the prompts of a pasted session."""
+    """Strip `>>>`, and the prompts of a pasted session, from the code."""
     lines = [line[4:] if line.startswith((">>> ", "... ")) else line for line in text.strip("\n").split("\n")]
     lines = ["" if line.rstrip() in (">>>", "...") else line for line in lines]
     first = lines[0].removeprefix(">>>")
@@ -107,7 +107,7 @@ def python_of(text: str) -> str:
 
 
 def is_unfinished(text: str) -> bool:
-    """Whether code after `>>>` continues on the next line, as at Python's prompt."""
+    """Check whether code after `>>>` continues on the next line, as at Python's prompt."""
     if not text.lstrip().startswith(">>>"):
         return False
     from codeop import compile_command
@@ -116,4 +116,4 @@ def is_unfinished(text: str) -> bool:
     try:
         return compile_command(python_of(text.lstrip()) + "\n" * ends) is None
     except (SyntaxError, ValueError, OverflowError):
-        return False  # it runs, and Python says what is wrong; IPython takes more than Python does
+        return False  # run it: Python reports the error, or IPython accepts it

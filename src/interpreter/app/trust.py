@@ -51,7 +51,7 @@ def switch_mode(interpreter: OpenInterpreter, mode: str, source: str = "code") -
 
 
 def is_given(interpreter: OpenInterpreter) -> bool:
-    """Whether flags, the environment or a profile already say when code may run."""
+    """Check whether flags, the environment or a profile already say when code may run."""
     given = sources(interpreter)
     return not {given["mode"], given["auto_run"], given["sandbox"]} <= {"default", "code"}
 
@@ -59,13 +59,13 @@ def is_given(interpreter: OpenInterpreter) -> bool:
 def remember(interpreter: OpenInterpreter, mode: str) -> None:
     """Remember the choice for later chats."""
     path = Path(interpreter.get_oi_dir(), _FILE)
-    with suppress(OSError):  # a folder that cannot be written costs the choice, no more
+    with suppress(OSError):  # if the folder can't be written, the choice is only not remembered
         make_folder(path.parent)
         path.write_text(f"{mode}\n", encoding="utf-8")
 
 
 def recall(interpreter: OpenInterpreter) -> str:
-    """The last choice: `ask` or `auto-in-sandbox`; empty if there is none."""
+    """Return the last choice, `ask` or `auto-in-sandbox`; empty if there is none."""
     with suppress(OSError, ValueError):
         mode = Path(interpreter.get_oi_dir(), _FILE).read_text(encoding="utf-8").strip()
         return mode if mode in ("ask", IN_SANDBOX) else ""

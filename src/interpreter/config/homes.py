@@ -10,17 +10,17 @@ from typing import Literal
 
 
 def home() -> str:
-    """The one that `~` means, links resolved."""
+    """Return the folder that `~` means, with links resolved."""
     return os.path.realpath(os.path.expanduser("~"))
 
 
 def homes() -> tuple[str, ...]:
-    """Both, or the one that they are: keys may be in either."""
+    """Return both home folders, or one if they are the same: keys may be in either."""
     return tuple(dict.fromkeys(folder for folder in (home(), account_home()) if folder))
 
 
 def our_folder(kind: Literal["config", "cache", "data"] = "config") -> Path:
-    """Our folder in the user's home. It has keys and conversations: if others can look into it, that is corrected."""
+    """Return our folder in the user's home. It has keys and conversations, so access by others is removed."""
     import platformdirs
 
     path = Path(getattr(platformdirs, f"user_{kind}_dir")("open-interpreter"))
@@ -39,7 +39,7 @@ def make_folder(path: str | os.PathLike[str]) -> None:
 
 @cache
 def account_home() -> str:
-    """Of the account that this runs as; empty if the system knows of none."""
+    """Return the home folder of the account that this runs as; empty if the system has none."""
     try:
         import pwd
 

@@ -151,15 +151,15 @@ _KINDS: dict[str, tuple[Callable[[Any], bool], Callable[[Any], Any] | None]] = {
 
 def expected(row: Setting) -> str:
     """Describe what the setting takes."""
-    words = " or ".join(map(repr, row.choices)) if row.choices else row.kind
-    return f"{words} or None" if row.optional else words
+    accepted = " or ".join(map(repr, row.choices)) if row.choices else row.kind
+    return f"{accepted} or None" if row.optional else accepted
 
 
 _EXAMPLES = {"int": 1000, "float": 0.5, "str": "text", "path": "~/folder", "list of str": ["one", "two"]}
 
 
 def check_value(row: Setting, value: Any) -> Any:
-    """The value as it is stored, or an error that names the setting, what it takes and what it got."""
+    """Return the value as it is stored, or raise an error with the setting, what it takes and what it got."""
     if value is None and row.optional:
         return None
     fits, store = _KINDS[row.kind]
@@ -206,7 +206,7 @@ def parse_value(row: Setting, text: str, given_as: str = "") -> Any:
 
 
 def converted(row: Setting, value: Any) -> Any:
-    """A value from code whose type is not quite right, as the one thing it can mean; any other value as it is."""
+    """Convert a value from code of a slightly wrong type if it can mean only one thing; return any other as it is."""
     kind = row.kind
     if value is None and not row.optional:
         return {"str": "", "bool": False}.get(kind)
@@ -366,14 +366,14 @@ Given = tuple[Any, str, str]  # the value of a setting, its source, and the file
 
 
 def given_settings(group: SettingsGroup) -> dict[str, Given]:
-    """The settings that have been given or read, by dotted name; those of the groups in it too."""
+    """Collect the settings that have been given or read, by dotted name, including those of inner groups."""
     rows = [row for row in group.setting_rows.values() if not row.alias_of and row.leaf in vars(group)]
-    found: dict[str, Given] = {row.name: (vars(group)[row.leaf], *_given(group, row)) for row in rows}
+    given: dict[str, Given] = {row.name: (vars(group)[row.leaf], *_given(group, row)) for row in rows}
     for name in GROUPS:
         inner = vars(group).get(name)
         if isinstance(inner, SettingsGroup):
-            found |= given_settings(inner)
-    return found
+            given |= given_settings(inner)
+    return given
 
 
 def give_settings(group: SettingsGroup, given: Mapping[str, Given]) -> None:
@@ -384,34 +384,34 @@ def give_settings(group: SettingsGroup, given: Mapping[str, Given]) -> None:
 
 
 def from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
-    """The settings that environment variables give, by dotted name."""
+    """Parse the settings that environment variables give, by dotted name."""
     given = [row for row in _all() if row.env and environ.get(row.env)]
     return {row.name: parse_value(row, environ[row.env], row.env) for row in given}
 
 
 def headless_defaults() -> dict[str, Any]:
-    """The defaults that differ in headless mode; pass them to `apply` with the source `default`."""
+    """Return the defaults that differ in headless mode; pass them to `apply` with the source `default`."""
     return {row.name: row.headless for row in _all() if row.headless is not None}
 
 
 def sources(group: SettingsGroup) -> dict[str, str]:
-    """Where each setting of this object got its value: default, profile, environment, flag or code."""
+    """Map each setting of this object to its source: default, profile, environment, flag or code."""
     return {row.name: _given(group, row)[0] for row in group.setting_rows.values()}
 
 
 def origins(group: SettingsGroup) -> dict[str, str]:
-    """The same as text, with the file, variable or flag that set it."""
-    found = {}
+    """Describe each setting's source as text, with the file, variable or flag that set it."""
+    by_name = {}
     for row in group.setting_rows.values():
         source, where = _given(group, row)
         where = {"environment": row.env, "flag": row.flag or row.no_flag}.get(source) or where
-        found[row.name] = f"{source} {where}".rstrip()
-    return found
+        by_name[row.name] = f"{source} {where}".rstrip()
+    return by_name
 
 
 @contextmanager
 def speaking_as(source: str, where: str) -> Iterator[None]:
-    """Assignments to settings in this context come from this source, and do not replace a stronger one."""
+    """Mark assignments to settings in this context as from this source; they don't replace a stronger one."""
     token = _speaker.set((source, where))
     try:
         yield
@@ -420,7 +420,7 @@ def speaking_as(source: str, where: str) -> Iterator[None]:
 
 
 def renamed(group: str, name: str) -> Setting | None:
-    """The setting that had this name in an earlier version, as an attribute of this group."""
+    """Find the setting that had this name in an earlier version, as an attribute of this group."""
     dotted = f"{group}.{name}" if group else name
     old = [row for row in _all() if dotted in row.old_names]
     is_wrong = any(name in row.wrong_names for row in _all())
@@ -428,7 +428,7 @@ def renamed(group: str, name: str) -> Setting | None:
 
 
 def closest_setting(name: str, group: str = "", cutoff: float = 0.6) -> str | None:
-    """The setting that `name` most likely stands for, as a dotted name."""
+    """Guess the setting that `name` most likely stands for; return its dotted name."""
     leaf = name.rpartition(".")[2]
     for row in _all():
         if leaf in row.wrong_names or leaf in row.old_names:
@@ -441,7 +441,7 @@ def closest_setting(name: str, group: str = "", cutoff: float = 0.6) -> str | No
 
 
 def closest(word: str, known: Iterable[str], cutoff: float) -> str | None:
-    """The known word closest to this one. Letters in another order are the likeliest mistake."""
+    """Guess which known word was meant. Letters in another order are the likeliest mistake."""
     from difflib import get_close_matches
 
     names = list(known)
@@ -474,7 +474,7 @@ def _offer(group: SettingsGroup, row: Setting, value: Any, source: str, where: s
 
 
 def _stored_in(group: SettingsGroup, row: Setting) -> tuple[SettingsGroup, str]:
-    """The object that holds the value, and the name of the attribute; for an alias, those of its target."""
+    """Return the object that holds the value and the name of its attribute; an alias leads to its target."""
     return _owner(group, row.alias_of) if row.alias_of else (group, row.leaf)
 
 
@@ -503,7 +503,7 @@ def _unknown(group: SettingsGroup, name: str) -> UnknownSettingError:
 
 
 def unknown_setting(name: str) -> UnknownSettingError:
-    """The error for a dotted name that is not a setting."""
+    """Make the error for a dotted name that is not a setting."""
     close = closest_setting(name, name.rpartition(".")[0])
     advice = f"Did you mean {close}?" if close else "See docs/settings.md for the full list."
     return UnknownSettingError(f"There is no setting named {name}. {advice}")

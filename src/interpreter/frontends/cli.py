@@ -17,13 +17,13 @@ _PRINTING = frozenset({"models", "policy_check", "local_models", "profiles", "re
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the program and return its exit code (see exit_codes.py)."""
-    gc.set_threshold(20_000)  # by default, looking for garbage that isn't there takes an eighth of the start
-    atexit.register(gc.freeze)  # and Python's own look at the end another eighth
+    gc.set_threshold(20_000)  # collecting garbage, of which there is none yet, takes an eighth of the start
+    atexit.register(gc.freeze)  # and Python's own collection at exit another eighth
     return run_program("interpreter", _run, list(sys.argv[1:] if argv is None else argv))
 
 
 def run_program(name: str, run: Callable[[list[str]], int], arguments: list[str]) -> int:
-    """Run one of our programs: its exit code, with errors as a line on standard error."""
+    """Run one of our programs and return its exit code; print errors as a line on standard error."""
     try:
         return run(arguments)
     except InterpreterError as error:
@@ -35,7 +35,7 @@ def run_program(name: str, run: Callable[[list[str]], int], arguments: list[str]
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
-        # The reader of our output is gone; buffered output must not cause an error at exit.
+        # The reader has closed the pipe; buffered output must not cause an error at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except Exception as error:  # noqa: BLE001 - people get a line, not a traceback
@@ -93,7 +93,7 @@ def _run(arguments: list[str]) -> int:
 
 
 def _leave(number: int, frame: object) -> None:
-    """On SIGTERM and SIGHUP: unwind, so that the terminal and the runtimes are left in order."""
+    """Unwind on SIGTERM and SIGHUP, so that the terminal and the runtimes are left in order."""
     prompt = sys.modules.get("interpreter.frontends.terminal.prompt")
     if prompt is None or not prompt.leave(128 + number):
         raise SystemExit(128 + number)

@@ -1,4 +1,4 @@
-"""`interpreter.connect(url)`: an interpreter on a server, used like one that is here."""
+"""`interpreter.connect(url)`: an interpreter on a server, used like a local one."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from interpreter.config.homes import our_folder
 from interpreter.errors import BusyError, InterpreterError, UsageError
 from interpreter.messages import Chunk, Message, as_original
 
-_MAX_ATTEMPTS = 30  # to reach a server again that was there
+_MAX_ATTEMPTS = 30  # to reconnect to a server that was available before
 
 
 class RemoteInterpreter(AbstractContextManager["RemoteInterpreter"]):
@@ -59,7 +59,7 @@ class RemoteInterpreter(AbstractContextManager["RemoteInterpreter"]):
         return f"{self.path}/files/{quote(name)}"
 
     def ask(self, method: str, path: str, body: Any = None) -> Any:
-        """Send a request; what the server answers, or its error."""
+        """Send a request and return the server's answer, or raise its error."""
         try:
             answer = self.http.request(method, path, json=body)
         except httpx.TransportError as error:
@@ -106,18 +106,18 @@ class RemoteInterpreter(AbstractContextManager["RemoteInterpreter"]):
         return self.messages[self.last_messages_count :]
 
     def _turn(self, message: Any, terminal: Any) -> Generator[Chunk]:
-        """The chunks of the turn that answers a message. A terminal shows them, and asks its questions."""
+        """Yield the chunks of the turn that answers a message. A terminal shows them, and asks its questions."""
         content = message if isinstance(message, str) else message.get("content")
         self.last_messages_count = len(self.messages) + 1
-        said = self.ask("POST", f"{self.path}/messages", {"content": content})
+        accepted = self.ask("POST", f"{self.path}/messages", {"content": content})
         over, mine = False, False
         try:
-            for event in self.events(said["position"]):
+            for event in self.events(accepted["position"]):
                 data, kind = event["data"], event["kind"]
                 last = (data.get("messages") or [data])[-1]
                 mine = mine or kind == "error" or (last.get("role") == "user" and last.get("content") == content)
                 if not mine:
-                    continue  # what came before the message is no answer to it
+                    continue  # events before the message don't belong to its answer
                 if kind == "error":
                     over = True
                     raise InterpreterError(data["content"])
@@ -134,7 +134,7 @@ class RemoteInterpreter(AbstractContextManager["RemoteInterpreter"]):
         finally:
             if terminal is not None:
                 terminal.display.finish()
-            if not over:  # the consumer has left
+            if not over:  # the consumer stopped reading
                 self.cancel()
 
     def _answer(self, data: dict[str, Any], terminal: Any) -> None:
@@ -160,7 +160,7 @@ class RemoteInterpreter(AbstractContextManager["RemoteInterpreter"]):
         self.answer(question["id"], **body)
 
     def events(self, after: str = "0") -> Iterator[dict[str, Any]]:
-        """All events after a position, then those that come. A connection that breaks is made again."""
+        """Yield all events after a position, then new ones. Reconnects if the connection breaks."""
         failures = 0
         while True:
             try:
@@ -204,7 +204,7 @@ class RemoteInterpreter(AbstractContextManager["RemoteInterpreter"]):
             self.ask("POST", f"{self.path}/questions/{question}", {"choice": choice, **more})
         except InterpreterError:
             if any(each["id"] == question for each in self.pending):
-                raise  # else someone else was quicker
+                raise  # otherwise another client answered first
 
     def cancel(self) -> None:
         """End the turn or the block that is running."""
@@ -215,7 +215,7 @@ class RemoteInterpreter(AbstractContextManager["RemoteInterpreter"]):
         self.id, self.last_messages_count = self.ask("POST", f"{self.path}/reset")["id"], 0
 
     def undo(self, count: int = 1, parts: list[str] | None = None, blocks: bool = False) -> dict[str, Any]:
-        """Undo the last turns, or with `blocks` the last blocks; which files were restored, and what could not be."""
+        """Undo the last turns, or with `blocks` the last blocks; return the restored files, and what stays changed."""
         return self._go("undo", count, parts, blocks)
 
     def redo(self, count: int = 1, parts: list[str] | None = None, blocks: bool = False) -> dict[str, Any]:
@@ -241,7 +241,7 @@ class RemoteComputer:
         self._interpreter = interpreter
 
     def run(self, language: str, code: str, stream: bool = False, display: bool = False) -> Any:
-        """Run code there; the messages it made, or with `stream` an iterator over them."""
+        """Run code there; return the messages it made, or with `stream` an iterator over them."""
         remote = self._interpreter
         output = remote.ask("POST", f"{remote.path}/run", {"language": language, "code": code})["output"]
         messages = [{name: value for name, value in each.items() if name != "role"} for each in output]
@@ -253,7 +253,7 @@ class RemoteComputer:
         return iter(messages) if stream else messages
 
     def variables(self) -> dict[str, list[dict[str, Any]]]:
-        """The live variables by language."""
+        """Return the live variables by language."""
         remote = self._interpreter
         return remote.ask("GET", f"{remote.path}/variables")["variables"]  # type: ignore[no-any-return]
 
@@ -264,7 +264,7 @@ class RemoteComputer:
             _checked(remote.http.put(remote.file_address(name or Path(path).name), content=file, headers=kind))
 
     def download(self, name: str) -> bytes:
-        """The content of a file of the workspace."""
+        """Return the content of a file of the workspace."""
         remote = self._interpreter
         answer = remote.http.get(remote.file_address(name))
         return answer.content if answer.is_success else _checked(answer)
@@ -278,10 +278,10 @@ def _checked(answer: httpx.Response) -> Any:
         return answer.json() if answer.content else None
     try:
         error = answer.json()["error"]
-        words, kind = error["message"], error["type"]
+        message, kind = error["message"], error["type"]
     except (ValueError, KeyError, TypeError):
-        words, kind = f"The server answered {answer.status_code}.", ""
-    raise BusyError(words) if kind == "busy" else InterpreterError(words)
+        message, kind = f"The server answered {answer.status_code}.", ""
+    raise BusyError(message) if kind == "busy" else InterpreterError(message)
 
 
 def _known_token(url: str) -> str:

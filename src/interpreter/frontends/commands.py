@@ -70,32 +70,32 @@ def _open_folder(folder: Path) -> None:
 
 
 def _list_models(parsed: Parsed) -> int:
-    """Print the usable models; 1 if there are none."""
+    """Print the usable models; return 1 if there are none."""
     wanted = parsed.actions["models"]
-    words = wanted.lower().split() if isinstance(wanted, str) else []
+    name_parts = wanted.lower().split() if isinstance(wanted, str) else []
     settings = from_environment(os.environ) | parsed.settings
     environ = {**saved_keys(), **os.environ}
-    found = list(usable_models(words, environ, offline=bool(settings.get("offline"))))
+    sources = list(usable_models(name_parts, environ, offline=bool(settings.get("offline"))))
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else _PIPE_WIDTH
     chosen = default_by_key(os.environ)
-    if found and not words and chosen is not None and not settings.get("offline"):
+    if sources and not name_parts and chosen is not None and not settings.get("offline"):
         print(f"Default: {chosen[0]}, because {chosen[1]} is set.\n")
-    for source in found:
-        print(visible("\n".join(model_lines(source, width, whole=bool(words)))) + "\n")
-    if not found and not words:
+    for source in sources:
+        print(visible("\n".join(model_lines(source, width, whole=bool(name_parts)))) + "\n")
+    if not sources and not name_parts:
         print("No API key is set, and no model server is running on this machine.")
         print("Set a key such as OPENAI_API_KEY, or run `interpreter --local`.")
-    elif not found:
-        print(f"No available model has {' and '.join(words)!r} in its name.")
-        for source in models_without_key(words, environ):
+    elif not sources:
+        print(f"No available model has {' and '.join(name_parts)!r} in its name.")
+        for source in models_without_key(name_parts, environ):
             print(f"  {source.name} has {len(source.models)}. To use them, set {source.key}.")
-    elif any(source.kind != "provider" or each.price for source in found for each in source.models):
+    elif any(source.kind != "provider" or each.price for source in sources for each in source.models):
         print("Prices are in US dollars per million input / output tokens. Pick a model with --model.")
-    return 0 if found else 1
+    return 0 if sources else 1
 
 
 def model_lines(source: ModelSource, width: int, whole: bool) -> Iterator[str]:
-    """A table of its models that fits the width: after a long name, the details go on the next line.
+    """List the models of a source in a table that fits the width; after a long name, its details move to the next line.
 
     `whole`: all of them, else the first ones of a provider.
     """
@@ -138,7 +138,7 @@ def model_lines(source: ModelSource, width: int, whole: bool) -> Iterator[str]:
 
 
 def _check_policy(parsed: Parsed) -> int:
-    """Print whether the rules allow a piece of code, and why; 1 if they deny it."""
+    """Print whether the rules allow a piece of code, and why; return 1 if they deny it."""
     code = str(parsed.actions["policy_check"])
     language = str(parsed.actions.get("language", "shell"))
     workspace = str(parsed.settings.get("workspace") or os.getcwd())
@@ -168,7 +168,7 @@ def _check_policy(parsed: Parsed) -> int:
 
 
 def setting_lines(interpreter: OpenInterpreter, profile: profiles.Profile | None) -> Iterator[str]:
-    """`--debug_config`: every setting, its value and its source, and above them which profile was read."""
+    """Write the output of `--debug_config`: the profile that was read, then each setting with its value and source."""
     yield f"profile: {profile.place.address if profile else f'none (there is no default in {profiles.folder()})'}"
     yield from (profile.notices if profile else ())
     yield ""
@@ -179,7 +179,7 @@ def setting_lines(interpreter: OpenInterpreter, profile: profiles.Profile | None
 
 
 def settings_in_use(interpreter: OpenInterpreter) -> Iterator[tuple[str, str, str]]:
-    """Name, value on one line, and origin of each setting; secrets are not shown."""
+    """Yield each setting's name, its value on one line, and its origin; secrets are not shown."""
     origin_of = origins(interpreter) | origins(interpreter.llm) | origins(interpreter.computer)
     for row in SETTINGS:
         if row.alias_of:

@@ -15,7 +15,7 @@ from interpreter.config.settings import SETTINGS
 from interpreter.errors import SettingError, UsageError
 from interpreter.frontends.exit_codes import MEANINGS
 
-_IN_FULL = ("--mode",)  # no beginning of it will do: `--mod` has always been --model
+_IN_FULL = ("--mode",)  # can't be abbreviated: `--mod` has always been --model
 
 
 class CommandFlag(NamedTuple):
@@ -24,7 +24,7 @@ class CommandFlag(NamedTuple):
     name: str
     help: str
     short: str = ""
-    value: str = ""  # its name, or the words to choose from; in brackets where it may be left out
+    value: str = ""  # the name of its value, or the choices; in brackets if optional
 
     @property
     def flag(self) -> str:
@@ -95,38 +95,43 @@ Found = tuple[str, Flag, str | None]  # as it was spelled, the flag, and its val
 
 @cache
 def flags() -> list[Flag]:
-    found = []
+    options = []
     for row in SETTINGS:
         if not (row.flag or row.no_flag):
             continue
         positive = tuple(filter(None, (row.flag or f"--{row.leaf}", row.short if row.flag else "")))
         negative = tuple(filter(None, (row.no_flag or f"--no-{row.flag[2:]}", "" if row.flag else row.short)))
         if row.kind == "bool":
-            found += [Flag(positive, row, True, offered=bool(row.flag)), Flag(negative, row, False)]
+            options += [Flag(positive, row, True, offered=bool(row.flag)), Flag(negative, row, False)]
         else:
-            found.append(Flag(positive, row, None))
+            options.append(Flag(positive, row, None))
     for command in COMMANDS:
         names = tuple(filter(None, (command.flag, command.short)))
-        found.append(Flag(names, command, None if command.value else True))
-    return [*found, Flag(("--debug_mode",), setting_named("verbose"), True, offered=False)]  # the old name
+        options.append(Flag(names, command, None if command.value else True))
+    return [*options, Flag(("--debug_mode",), setting_named("verbose"), True, offered=False)]  # the old name
 
 
 def parse(argv: Sequence[str], prog: str = "interpreter") -> Parsed:
     """Read a command line: flags, then words; flags may also follow the words."""
-    found, at = _leading_flags(argv)
-    words = list(argv[at:])
-    if words[:1] == ["--"]:
-        words = words[1:]
+    given, at = _leading_flags(argv)
+    positional = list(argv[at:])
+    if positional[:1] == ["--"]:
+        positional = positional[1:]
     else:
-        words, tail = _split_tail(words)
-        found += tail
-        if len(words) == 1 and "--" not in argv and prog != "i" and os.path.isdir(os.path.expanduser(words[0])):
-            workspace = os.path.abspath(os.path.expanduser(words.pop()))
-            found.insert(0, ("--workspace", _options()["--workspace"], workspace))
+        positional, tail = _split_tail(positional)
+        given += tail
+        if (
+            len(positional) == 1
+            and "--" not in argv
+            and prog != "i"
+            and os.path.isdir(os.path.expanduser(positional[0]))
+        ):
+            workspace = os.path.abspath(os.path.expanduser(positional.pop()))
+            given.insert(0, ("--workspace", _options()["--workspace"], workspace))
     settings: dict[str, Any] = {}
     actions: dict[str, Any] = {}
     notices: dict[str, None] = {}
-    for spelled, flag, text in found:
+    for spelled, flag, text in given:
         row = flag.target
         into = settings if isinstance(row, Setting) else actions
         into[row.name] = _value(spelled, flag, text)
@@ -134,38 +139,38 @@ def parse(argv: Sequence[str], prog: str = "interpreter") -> Parsed:
             notices["--debug_mode is now --verbose."] = None
         elif isinstance(row, Setting) and row.inert:
             notices[f"{spelled} does nothing: {row.inert}."] = None
-    shortcut = bool(words) and (prog == "i" or (at == 0 and words[0] == argv[0]))
-    message = " ".join(["I", *words] if shortcut else words) or None
+    shortcut = bool(positional) and (prog == "i" or (at == 0 and positional[0] == argv[0]))
+    message = " ".join(["I", *positional] if shortcut else positional) or None
     return Parsed(settings, actions, message, shortcut, tuple(notices))
 
 
 def _leading_flags(argv: Sequence[str]) -> tuple[list[Found], int]:
-    found: list[Found] = []
+    leading: list[Found] = []
     at = 0
     while at < len(argv) and _looks_like_flag(argv[at]):
         more, at = _take(argv, at)
-        found += more
-    return found, at
+        leading += more
+    return leading, at
 
 
-def _split_tail(words: list[str]) -> tuple[list[str], list[Found]]:
-    """Words and the flags that end them; a flag between two words belongs to the sentence."""
-    if "--" in words:
-        at = words.index("--")
-        return words[:at] + words[at + 1 :], []
-    for start in range(1, len(words)):
-        if not _looks_like_flag(words[start]):
+def _split_tail(positional: list[str]) -> tuple[list[str], list[Found]]:
+    """Split words from the flags after them; a flag between two words belongs to the sentence."""
+    if "--" in positional:
+        at = positional.index("--")
+        return positional[:at] + positional[at + 1 :], []
+    for start in range(1, len(positional)):
+        if not _looks_like_flag(positional[start]):
             continue
         try:
-            found, end = _leading_flags(words[start:])
+            tail, end = _leading_flags(positional[start:])
         except UsageError:
             continue
-        if start + end == len(words):
-            return words[:start], found
-    for word in words:
+        if start + end == len(positional):
+            return positional[:start], tail
+    for word in positional:
         if word.startswith("--") and _lookup(word) is None and closest(_with_underscores(word), _options(), 0.8):
             raise _unknown(word)
-    return words, []
+    return positional, []
 
 
 def _looks_like_flag(word: str) -> bool:
@@ -173,7 +178,7 @@ def _looks_like_flag(word: str) -> bool:
 
 
 def _take(argv: Sequence[str], at: int) -> tuple[list[Found], int]:
-    """The flag at this place, with its value, and the place after it; of `-yv`, both."""
+    """Return the flag at this place with its value, and the place after it; of `-yv`, both."""
     word, equals, inline = argv[at].partition("=")
     flag = _lookup(word)
     if flag is None:
@@ -200,7 +205,7 @@ def _take(argv: Sequence[str], at: int) -> tuple[list[Found], int]:
 
 
 def _lookup(word: str) -> Flag | None:
-    """The option that a flag means: itself, or the only one that it is the beginning of."""
+    """Find the option that a flag means: itself, or the only one that it is the beginning of."""
     options = _options()
     if not word.startswith("--"):
         return options.get(word)
@@ -219,7 +224,7 @@ def _lookup(word: str) -> Flag | None:
 
 @cache
 def _options() -> dict[str, Flag]:
-    """Every spelling of every flag; long ones with underscores only."""
+    """Map every spelling to its flag; long ones with underscores only."""
     return {_with_underscores(name): flag for flag in flags() for name in flag.names}
 
 
@@ -228,7 +233,7 @@ def _with_underscores(name: str) -> str:
 
 
 def _value(spelled: str, flag: Flag, text: str | None) -> Any:
-    """The value of a setting, or of a command: True if it takes none."""
+    """Return the value of a setting, or of a command: True if it takes none."""
     row = flag.target
     if text is None:
         return True if isinstance(row, CommandFlag) else flag.switch
@@ -285,7 +290,7 @@ def help_text() -> str:
         lines += ["", f"{heading}:"]
         for row in rows:
             left = "  " + ", ".join(filter(None, (row.short, row.flag or getattr(row, "no_flag", ""))))
-            words = row.help.replace("`", "")
+            description = row.help.replace("`", "")
             if isinstance(row, CommandFlag):
                 left = f"{left} {row.value}".rstrip()
             elif row.kind == "bool":
@@ -293,13 +298,13 @@ def help_text() -> str:
             else:
                 left += " " + ("|".join(row.choices) or _VALUE_NAMES.get(row.kind, "TEXT"))
                 if isinstance(row.default, int | float | str) and row.default != "":
-                    words += f" Default: {row.default}."
+                    description += f" Default: {row.default}."
             if not row.flag:
-                words = f"Do not {words[0].lower()}{words[1:]}"
-            right = wrap(words, _WIDTH - _COLUMN, break_long_words=False, break_on_hyphens=False)
+                description = f"Do not {description[0].lower()}{description[1:]}"
+            right = wrap(description, _WIDTH - _COLUMN, break_long_words=False, break_on_hyphens=False)
             lines.append(left if len(left) > _COLUMN - 2 else left.ljust(_COLUMN) + right.pop(0))
             lines += [" " * _COLUMN + line for line in right]
-    codes = [f"  {code:<4} {words}" for code, words in MEANINGS.items()]
+    codes = [f"  {code:<4} {description}" for code, description in MEANINGS.items()]
     return "\n".join([*lines, "", _FOOTER, "", "Exit codes:", *codes])
 
 
@@ -311,10 +316,10 @@ _BASH = r"""# Completion for bash. In ~/.bashrc: source <(interpreter --completi
 _interpreter() {
     local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} own
     COMPREPLY=()
-    # `--flag=value` comes in three words.
+    # bash splits `--flag=value` into three words.
     [[ $cur == "=" ]] && cur=""
     [[ $prev == "=" ]] && prev=${COMP_WORDS[COMP_CWORD-2]}
-    # Dashes and underscores are the same.
+    # Treat dashes and underscores alike.
     [[ $prev == --* ]] && own=${prev:2} && prev=--${own//-/_}
     case $prev in
 @LINES@
@@ -384,14 +389,14 @@ _VALUES = {
 
 
 def completion_script(shell: str) -> str:
-    """`--completion`: a script that completes flags and their values in this shell."""
+    """Write the script of `--completion`, which completes flags and their values in this shell."""
     from interpreter.config.profiles import builtin_names
 
     folder = "${XDG_CONFIG_HOME:-$HOME/.config}/open-interpreter/profiles"
     if sys.platform == "darwin":
         folder = "$HOME/Library/Application Support/open-interpreter/profiles"
     names = " ".join(builtin_names())
-    found = []
+    completed = []
     for flag in flags():
         row, takes = flag.target, "any"
         if row.name in ("profile", "reset_profile"):
@@ -404,25 +409,25 @@ def completion_script(shell: str) -> str:
             takes = "files"
         value = "" if flag.switch is not None else _VALUES[shell][takes]
         # The first sentence, without characters that mean something to a shell.
-        words = re.sub("[`\"'$]", "", row.help).partition(". ")[0].rstrip(".")
+        description = re.sub("[`\"'$]", "", row.help).partition(". ")[0].rstrip(".")
         value = value.format(choices=" ".join(row.choices), folder=folder, builtin=names)
         if flag.offered:
-            found.append((flag, f"Not: {words}" if flag.switch is False else words, value))
+            completed.append((flag, f"Not: {description}" if flag.switch is False else description, value))
     script, lines = {"bash": _BASH, "zsh": _ZSH, "fish": _FISH}[shell], []
-    spellings = [name for flag, _, _ in found for name in flag.names]
-    if shell == "fish":  # it has no ${NAME:-otherwise}
+    spellings = [name for flag, _, _ in completed for name in flag.names]
+    if shell == "fish":  # fish has no ${NAME:-otherwise}
         folder = folder.replace("${XDG_CONFIG_HOME:-$HOME/.config}", "$config")
         for program in PROGRAMS:
-            for flag, words, value in found:
+            for flag, description, value in completed:
                 kinds = ["l" if name.startswith("--") else "s" if len(name) == 2 else "o" for name in flag.names]
                 spelled = " ".join(f"-{kind} {name.lstrip('-')}" for kind, name in zip(kinds, flag.names, strict=True))
-                lines.append(f"complete -c {program} {spelled} {value}-d '{words}'")
+                lines.append(f"complete -c {program} {spelled} {value}-d '{description}'")
     elif shell == "zsh":
-        for flag, words, value in found:
-            words = words.replace("[", "(").replace("]", ")").replace(":", "\\:")
-            lines += [f"        '{name}[{words}]{value}' \\" for name in flag.names]
+        for flag, description, value in completed:
+            description = description.replace("[", "(").replace("]", ")").replace(":", "\\:")
+            lines += [f"        '{name}[{description}]{value}' \\" for name in flag.names]
     else:
-        lines = [f"        {'|'.join(flag.names)}) {value} ;;" for flag, _, value in found if flag.switch is None]
+        lines = [f"        {'|'.join(flag.names)}) {value} ;;" for flag, _, value in completed if flag.switch is None]
     filled = {
         "FLAGS": " ".join(spellings),
         "DASHED": " ".join("--" + name[2:].replace("_", "-") for name in spellings if "_" in name),

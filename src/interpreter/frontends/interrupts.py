@@ -1,4 +1,4 @@
-"""Ctrl-C during a turn: the first cancels it, the second does not wait. Ctrl-Z: the terminal is ours again after it."""
+"""Ctrl-C during a turn: the first cancels it, the second does not wait. After Ctrl-Z, we take the terminal back."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class TurnInterrupts(SigintHandler):
                 signal.signal(signal.SIGCONT, continued)
 
     def passing(self, chunks: Iterator[T]) -> Iterator[T]:
-        """The same chunks. If Ctrl-C is pressed twice while one is made, KeyboardInterrupt is raised after it."""
+        """Yield the same chunks. If Ctrl-C is pressed twice while one is made, raise KeyboardInterrupt after it."""
         while True:
             with self.state("inside"):
                 chunk = next(chunks, None)

@@ -32,8 +32,8 @@ def show_chat(interpreter: OpenInterpreter, message: Any = None) -> Iterator[Chu
     if message is not None:
         yield from show_events(interpreter, interpreter.respond(message))
         return
-    while (said := input("> ").strip()) not in ("", "exit", "quit"):
-        yield from show_events(interpreter, interpreter.respond(said))
+    while (typed := input("> ").strip()) not in ("", "exit", "quit"):
+        yield from show_events(interpreter, interpreter.respond(typed))
 
 
 def show_events(interpreter: OpenInterpreter | None, events: Iterator[Event]) -> Iterator[Chunk]:
@@ -57,7 +57,7 @@ def _show(interpreter: OpenInterpreter, events: Iterator[Event]) -> Generator[Ch
             question = questions.find(chunk["question"]) if "question" in chunk else None
             if question is not None and question.is_open and question.kind not in ("text", "password"):
                 answer = _approve(chunk) if question.kind == "block" else _answer_now(question)
-                if question.is_open:  # another front end may have answered meanwhile
+                if question.is_open:  # another front end may have answered it first
                     interpreter.session.answer(question.id, answer)
             yield chunk
 
@@ -75,7 +75,7 @@ def _approve(chunk: Chunk) -> Answer:
 
 
 def _answer_now(question: Question) -> Answer:
-    """The answer to something that code asks: for input, or whether it may call a tool."""
+    """Ask the user for input that code wants, or whether it may call a tool."""
     prompt = visible(question.text)
     if question.kind in ("call", "offer"):
         typed = call_user_code(input, f"{prompt} (y/n) ")
@@ -93,7 +93,7 @@ class _Cell:
         self._updated = 0.0
 
     def show(self, chunk: Chunk) -> None:
-        """Show a chunk; text of the model at most every tenth of a second, and at its end."""
+        """Show a chunk; text of the model is updated at most every tenth of a second, and at its end."""
         form, content = str(chunk.get("format", "")), chunk.get("content")
         match chunk:
             case {"start": True} | {"end": True}:
@@ -128,7 +128,7 @@ class _Cell:
 
 
 def _rich(language: str, content: str) -> Any:
-    """What code displays. A script in it could act as the notebook does, so that it gets its own origin."""
+    """Wrap output for display. HTML gets a separate origin: its scripts could otherwise act as the notebook."""
     match language:
         case "markdown":
             return Markdown(content)
@@ -141,7 +141,7 @@ def _rich(language: str, content: str) -> Any:
 
 
 def _is_table(content: str) -> bool:
-    """Whether HTML is nothing but a table, as pandas makes them: no script, no handler, no address."""
+    """Check that HTML is nothing but a table, as pandas makes them: no script, no handler, no address."""
     checker = _TableChecker()
     checker.feed(content)
     checker.close()

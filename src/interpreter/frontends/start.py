@@ -108,7 +108,7 @@ def start(parsed: Parsed, present: OpenInterpreter | None = None) -> int:
 
 
 def _serve(parsed: Parsed) -> int:
-    """`--serve` and `--web`: sessions over HTTP, until the user stops it."""
+    """Serve sessions over HTTP until the user stops it (`--serve` and `--web`)."""
     check_server_extra()
     from interpreter.frontends.server import serve
 
@@ -120,7 +120,7 @@ def _serve(parsed: Parsed) -> int:
 
 
 def make_server_token(user: str) -> int:
-    """`--server_token`: make a token and print it."""
+    """Make a token and print it (`--server_token`)."""
     check_server_extra()
     from interpreter.config.homes import our_folder
     from interpreter.frontends.server.gate import Users
@@ -137,7 +137,7 @@ def check_server_extra() -> None:
 
 
 def _start_events(parsed: Parsed, schema_file: str | None) -> int:
-    """`--json`: everything that happens is an event on standard output."""
+    """Print everything that happens as events on standard output (`--json`)."""
 
     def write(line: str) -> None:
         sys.stdout.write(line)
@@ -147,7 +147,7 @@ def _start_events(parsed: Parsed, schema_file: str | None) -> int:
     try:
         schema = OutputSchema(schema_file) if schema_file is not None else None
         terminal = Terminal(plain=True, tty=Tty(stdout=sys.stderr))
-        with redirect_stdout(sys.stderr):  # a profile may print what it likes
+        with redirect_stdout(sys.stderr):  # profiles may print anything
             interpreter, _ = configured(parsed)
         _resume(parsed, terminal, interpreter)
         message = _message(parsed, terminal, "--json")
@@ -169,7 +169,7 @@ def _start_events(parsed: Parsed, schema_file: str | None) -> int:
 
 
 def _resume(parsed: Parsed, terminal: Terminal, interpreter: OpenInterpreter) -> SavedSession | None:
-    """Resume the conversation that the command line names; None if it names none, or the user picked none."""
+    """Resume the conversation that the command line names; None if it names none, or the user picks none."""
     if not _RESUMING & parsed.actions.keys():
         return None
     from interpreter.app import conversations, result_of
@@ -223,14 +223,14 @@ def say(terminal: Terminal, interpreter: OpenInterpreter, said: UserMessage, sch
 
 
 def _message(parsed: Parsed, terminal: Terminal, needed_by: str | None) -> UserMessage | None:
-    """The message from the command line, from standard input, or both; None starts a chat."""
+    """Take the message from the command line, from standard input, or both; None starts a chat."""
     if terminal.tty.can_type:
-        words = parsed.message
-        if words is None and "stdin" in parsed.actions:
-            words = sys.stdin.readline().rstrip("\n")
-        if words is None and needed_by:
+        message = parsed.message
+        if message is None and "stdin" in parsed.actions:
+            message = sys.stdin.readline().rstrip("\n")
+        if message is None and needed_by:
             raise UsageError(f"{needed_by} needs a message, as an argument or on standard input.")
-        return UserMessage(words) if words is not None else None
+        return UserMessage(message) if message is not None else None
     text = piped_text()
     if parsed.message is None and not text:
         raise UsageError("No message: standard input is empty.")
@@ -239,13 +239,13 @@ def _message(parsed: Parsed, terminal: Terminal, needed_by: str | None) -> UserM
 
 
 def piped_text() -> str:
-    """All of standard input, where it is a file or a pipe."""
+    """Read all of standard input, if it is a file or a pipe."""
     if sys.stdin is None:
         return ""
     mode = os.fstat(sys.stdin.fileno()).st_mode
     if not (stat.S_ISFIFO(mode) or stat.S_ISREG(mode) or stat.S_ISSOCK(mode)):
         return ""
-    # Text and nothing but text reaches the model: what is not UTF-8 becomes a mark.
+    # The model gets only text: bytes that aren't UTF-8 become replacement characters.
     with suppress(UnsupportedOperation):  # a profile has read from it
         sys.stdin.reconfigure(errors="replace")  # type: ignore[union-attr]
     if sys.platform != "win32" and not select.select([sys.stdin], [], [], _SILENCE)[0]:
@@ -280,7 +280,7 @@ def _model_ready(parsed: Parsed, terminal: Terminal, interpreter: OpenInterprete
 
 
 def _apply_trust(parsed: Parsed, terminal: Terminal, interpreter: OpenInterpreter) -> None:
-    """Let code run as the user chose for their chats; ask at a first start that needed no list of models."""
+    """Let code run as the user chose for their chats; ask at a first start that didn't list models."""
     if sources(interpreter)["mode"] == "code" or trust.is_given(interpreter) or not terminal.is_attended:
         return
     mode = trust.recall(interpreter)
@@ -322,23 +322,23 @@ def _find_model(terminal: Terminal, interpreter: OpenInterpreter) -> bool:
 
 
 def configured(parsed: Parsed, present: OpenInterpreter | None = None) -> tuple[OpenInterpreter, Profile | None]:
-    """An interpreter with the settings of a profile, the environment and the command line; and that profile."""
+    """Apply a profile, the environment and the command line to an interpreter; return it and the profile."""
     interpreter = present or OpenInterpreter()
-    package.interpreter = interpreter  # the one of this process, for what a profile imports
+    package.interpreter = interpreter  # `from interpreter import interpreter` in a profile must get this one
     interpreter.in_terminal_interface = True
     if not sys.stdin.isatty() and not sys.stdout.isatty():
         apply(interpreter, headless_defaults(), "default")
-    # Before the profile, which sees them; the weaker source gives way, whichever speaks first.
+    # Before the profile, which may read them. The weaker source loses in any order.
     apply(interpreter, parsed.settings, "flag")
     profile = _load_profile(interpreter, parsed)
     if (llm := interpreter.llm).api_base:
         vars(llm)["model"] = with_prefix_in_name(llm.model, llm.api_base)
     if parsed.shortcut:  # `i want ...`: do one thing quickly
-        words = (Path(__file__).parent / "shortcut.md").read_text(encoding="utf-8").strip()
+        instructions = (Path(__file__).parent / "shortcut.md").read_text(encoding="utf-8").strip()
         names = sorted(os.listdir())
         listed = "\n".join(names[:100]) or "(nothing)"
         more = f"\n(and {len(names) - 100} more)" if len(names) > 100 else ""
-        interpreter.custom_instructions = f"{words}\n\nIn {os.getcwd()}:\n{listed}{more}"
+        interpreter.custom_instructions = f"{instructions}\n\nIn {os.getcwd()}:\n{listed}{more}"
     if interpreter.verbose:
         from interpreter.frontends.commands import settings_in_use
 
@@ -367,7 +367,7 @@ def _load_profile(interpreter: OpenInterpreter, parsed: Parsed) -> Profile | Non
 
 
 def _named_profile(parsed: Parsed) -> str | None:
-    """The profile that flags name; `--codestral --vision` together name one."""
+    """Return the profile that flags name; `--codestral --vision` together name one."""
     actions, with_os = parsed.actions, parsed.settings.get("os") is True
     naming = ("fast", "codestral", "llama3", "groq", "assistant", "profile")
     given = [f"--{name}" for name in naming if name in actions]
@@ -406,7 +406,7 @@ def described(profile: Profile) -> str:
         rows = profile.text.split("\n")
         for name, value in profile.settings.items():
             at = profile.lines.get(name)
-            # As the file has it: the value of a variable is not shown.
+            # Print the entry as written, so that the value of a variable isn't shown.
             written = rows[at - 1].partition(":")[2].strip() if profile.variables and at else ""
             lines.append(f"  {name} = {written if '$' in written else repr(value)}")
         if profile.languages is not None:

@@ -34,19 +34,19 @@ def snippets(folder: str = "snippets", every_r: int = 1) -> list[Snippet]:
 
     R's parser takes its time: `every_r` leaves out most of that language.
     """
-    found = []
+    blocks = []
     for path in sorted((HERE / folder).glob("*.txt")):
         parts = path.read_text(encoding="utf-8").split("\n----\n")
         for part in parts[:: every_r if path.stem == "r" else 1]:
             code = part.strip("\n")
             label, code = code.split("\n", 1) if code.startswith(LABEL) else ("", code)
-            found.append(Snippet(path.stem.partition("-")[0], code, label.removeprefix(LABEL)))
-    return found
+            blocks.append(Snippet(path.stem.partition("-")[0], code, label.removeprefix(LABEL)))
+    return blocks
 
 
 def effects() -> dict[str, Measured]:
-    found: dict[str, Measured] = json.loads(EFFECTS.read_text(encoding="utf-8"))
-    return found
+    measured: dict[str, Measured] = json.loads(EFFECTS.read_text(encoding="utf-8"))
+    return measured
 
 
 def is_harmful(measured: Measured) -> bool:

@@ -50,14 +50,14 @@ class World:
         self.paths = frozenset(listing(folder))
 
     def look(self, path: str) -> Existing | None:
-        """What existed at a path in the workspace."""
+        """Return what existed at a path in the workspace."""
         return existing(self._space, self._space + path.removeprefix(SPACE))
 
 
 def actual_kinds(measured: Measured, before: Collection[str]) -> set[str]:
-    """The kinds of changes a snippet made to existing files. Changes to git's own files count as writes."""
+    """Return the kinds of changes a snippet made to existing files. Changes to git's own files count as writes."""
     created, overwritten, gone = (_own(measured, kind) for kind in ("creates", "overwrites", "deletes"))
-    # What is there outside the workspace is not looked at: the approval says "Writes".
+    # Files outside the workspace aren't looked at: the approval says "Writes".
     overwritten = {path for path in overwritten if path.startswith((SPACE, "*"))}
     deleted = gone & {"*", *before}  # files that the snippet made itself don't count
     pairs = [pair.split(" -> ") for pair in measured.get("renames", ())]
@@ -67,7 +67,7 @@ def actual_kinds(measured: Measured, before: Collection[str]) -> set[str]:
         path for path in deleted - {"*"} if any(Path(each).name == Path(path).name for each in created)
     }  # to another disk
     overwritten |= _own(measured, "changes").union(pair[-1] for pair in pairs if pair[0] in moved) & {*before}
-    found = {
+    changes = {
         "writes": any(measured.get(kind) for kind in ("creates", "overwrites", "changes", "renames")),
         "overwrites": overwritten,
         "renames": moved,
@@ -75,7 +75,7 @@ def actual_kinds(measured: Measured, before: Collection[str]) -> set[str]:
         "network": measured.get("contacts"),
         "installs": measured.get("installs"),
     }
-    return {kind for kind, what in found.items() if what}
+    return {kind for kind, what in changes.items() if what}
 
 
 def is_git(path: str) -> bool:
@@ -87,7 +87,7 @@ def _own(measured: Measured, kind: str) -> set[str]:
 
 
 def forecast(found: Effects, look: Look) -> set[str]:
-    """The kinds that the approval names."""
+    """Return the kinds that the approval names."""
     verbs = found.changes(look)
     files = {verb for verb in verbs if verb != "Deletes"}
     databases = [] if says_cannot_tell(found) else found.of("database")
@@ -113,7 +113,7 @@ def says_cannot_tell(found: Effects) -> bool:
 
 
 def runs(every_r: int = 1) -> Iterator[tuple[Snippet, Measured, Effects]]:
-    """The snippets that ran to completion or have a label."""
+    """Yield the snippets that ran to completion or have a label."""
     known = effects()
     for snippet in [*snippets(every_r=every_r), *snippets("analyst", every_r)]:
         measured = known[snippet.key]
@@ -152,8 +152,8 @@ def as_table(table: dict[str, Score]) -> str:
     rows = ["kind         forecast  precision    did it  recall  can't tell"]
     for kind, score in table.items():
         named, happened = len(score.right) + len(score.wrong), len(score.right) + len(score.missed)
-        told = f"{happened + len(score.cannot_tell):8}  {score.recall:6.1%}  {len(score.cannot_tell):10}"
-        rows.append(f"{kind:12} {named:8}  {score.precision:9.1%}  {told}")
+        columns = f"{happened + len(score.cannot_tell):8}  {score.recall:6.1%}  {len(score.cannot_tell):10}"
+        rows.append(f"{kind:12} {named:8}  {score.precision:9.1%}  {columns}")
     return "\n".join(rows)
 
 

@@ -182,23 +182,23 @@ def measure(snippet: Snippet, world: Path, cache: Path) -> Measured:
             status, output = -1, str(late.stderr)
         after = listing(own / "world")
         trace_text = (log / "trace").read_text(errors="replace") if (log / "trace").exists() else ""
-        found = from_trace(trace_text, snippet.code)
-    found["creates"] = sorted(after.keys() - before.keys())
-    found["deletes"] = sorted({*(before.keys() - after.keys()), *found["deletes"]})
-    found["overwrites"] = sorted(path for path in before.keys() & after.keys() if before[path] != after[path])
-    found["status"] = status
+        effects = from_trace(trace_text, snippet.code)
+    effects["creates"] = sorted(after.keys() - before.keys())
+    effects["deletes"] = sorted({*(before.keys() - after.keys()), *effects["deletes"]})
+    effects["overwrites"] = sorted(path for path in before.keys() & after.keys() if before[path] != after[path])
+    effects["status"] = status
     if "--show" in sys.argv:
         print(output[-2000:])
     if re.search(r"^(bwrap|strace): ", output, re.MULTILINE) and "strace" not in snippet.code:
         raise RuntimeError(output)
     if MISSING.search(output):
-        found["missing"] = MISSING.search(output)[0]  # type: ignore[index]
-    return {kind: value for kind, value in found.items() if value or kind == "status"}
+        effects["missing"] = MISSING.search(output)[0]  # type: ignore[index]
+    return {kind: value for kind, value in effects.items() if value or kind == "status"}
 
 
 def listing(world: Path) -> dict[str, tuple[int, str, int]]:
     """Each file by its path in the sandbox, with its content and mode."""
-    found = {}
+    states = {}
     for part, where in (("space", SPACE), ("outside", "/outside"), ("home", "/home/user")):
         for folder, _, names in os.walk(world / part):
             for name in [*names, "."]:
@@ -210,16 +210,16 @@ def listing(world: Path) -> dict[str, tuple[int, str, int]]:
                 is_file = os.path.isfile(path) and not os.path.islink(path)
                 content = Path(path).read_bytes().hex()[:4000] if is_file else ""
                 if "/.git/index" not in shown:  # git refreshes it even when only reading
-                    found[shown] = (state.st_mode, content, state.st_size if is_file else 0)
-    return found
+                    states[shown] = (state.st_mode, content, state.st_size if is_file else 0)
+    return states
 
 
 CALL = re.compile(r"^(\d+)\s+(\w+)\((.*)\)\s+= (-?\d+|\?)")
 
 
 def from_trace(trace: str, code: str) -> Measured:
-    """The effects found in the system calls."""
-    found: dict[str, set[str]] = {
+    """Read the effects from the system calls."""
+    effects: dict[str, set[str]] = {
         kind: set()
         for kind in ("reads", "changes", "deletes", "renames", "contacts", "programs", "own programs", "kills")
     }
@@ -247,16 +247,16 @@ def from_trace(trace: str, code: str) -> Measured:
         if name in ("connect", "sendto", "bind") and address and (name != "bind" or address[1] != "0"):
             number = re.fullmatch(r"127\.1\.0\.(\d+)", address[2])
             host = HOSTS[int(number[1]) - 1] if number else address[2]
-            found["contacts"].add(f"{host}:{address[1]}")
+            effects["contacts"].add(f"{host}:{address[1]}")
         if result.startswith("-") or result == "?" or name in ("connect", "sendto", "bind"):
             continue
         if name == "execve":
             if not first:
-                found["programs"].add(
+                effects["programs"].add(
                     paths[0].removeprefix(f"{PREFIX}/bin/")
                 )  # programs of this Python, wherever it is installed
                 if paths[0].startswith((SPACE, "/outside", "/home/user", "/tmp")) and not paths[0].startswith(PREFIX):
-                    found["own programs"].add(paths[0])
+                    effects["own programs"].add(paths[0])
             first = False
         elif name == "chdir":
             folders[process] = last = paths[0]  # a new process begins where the last one went
@@ -269,28 +269,28 @@ def from_trace(trace: str, code: str) -> Measured:
                 and ", 0" not in given
                 and name == "kill"
             ):
-                found["kills"].add(target)
+                effects["kills"].add(target)
         elif not paths:
             continue
         elif name.startswith("rename"):
             if is_relevant(paths[-1]):
-                found["renames"].add(f"{paths[0]} -> {paths[-1]}")
+                effects["renames"].add(f"{paths[0]} -> {paths[-1]}")
         elif name in ("unlink", "unlinkat", "rmdir"):
             if paths[-1] in made:  # a temporary file
-                found["changes"].discard(paths[-1])
+                effects["changes"].discard(paths[-1])
             elif is_relevant(paths[-1]):
-                found["deletes"].add(paths[-1])
+                effects["deletes"].add(paths[-1])
         elif name in ("open", "openat", "creat"):
             writes = re.search(r"O_WRONLY|O_RDWR|O_CREAT|O_TRUNC", given) or name == "creat"
             if writes and is_relevant(paths[0]):
                 made |= {paths[0]} if "O_EXCL" in given else set()
                 if not paths[0].startswith(LISTED):  # there, changes are found by comparing listings
-                    found["changes"].add(paths[0])
+                    effects["changes"].add(paths[0])
             elif not writes and outside(paths[0], code):
-                found["reads"].add(paths[0])
+                effects["reads"].add(paths[0])
         elif is_relevant(paths[-1]):
-            found["changes"].add(paths[-1])
-    return {kind: sorted(values) for kind, values in found.items()}
+            effects["changes"].add(paths[-1])
+    return {kind: sorted(values) for kind, values in effects.items()}
 
 
 def joined(line: str, pieces: dict[str, str]) -> tuple[str | None, str]:
@@ -328,9 +328,9 @@ def main() -> None:
     if "--show" in sys.argv:
         every = [snippet for snippet in every if sys.argv[-1] in snippet.code]
     known = {} if "--all" in sys.argv or "--show" in sys.argv or not EFFECTS.exists() else effects()
-    found = {snippet.key: known[snippet.key] for snippet in every if snippet.key in known and not snippet.label}
-    found |= {snippet.key: labelled(snippet) for snippet in every if snippet.label}
-    left = [snippet for snippet in every if snippet.key not in found]
+    results = {snippet.key: known[snippet.key] for snippet in every if snippet.key in known and not snippet.label}
+    results |= {snippet.key: labelled(snippet) for snippet in every if snippet.label}
+    left = [snippet for snippet in every if snippet.key not in results]
     with tempfile.TemporaryDirectory() as name, ThreadPoolExecutor(int(os.environ.get("WORKERS", "2"))) as pool:
         world, cache = Path(name, "world"), Path(name, "cache")
         world.mkdir()
@@ -339,13 +339,13 @@ def main() -> None:
         warm = Snippet("python", "import matplotlib.pyplot\n")
         measure(warm, world, cache)
         for snippet, measured in zip(left, pool.map(lambda each: measure(each, world, cache), left), strict=True):
-            found[snippet.key] = measured
+            results[snippet.key] = measured
             if "missing" in measured or "--show" in sys.argv:
                 print(snippet.language, repr(snippet.code[:100]), measured)
     if "--show" not in sys.argv:
-        lines = (f"{json.dumps(key)}: {json.dumps(measured)}" for key, measured in sorted(found.items()))
+        lines = (f"{json.dumps(key)}: {json.dumps(measured)}" for key, measured in sorted(results.items()))
         EFFECTS.write_text("{\n" + ",\n".join(lines) + "\n}\n")
-        print(f"{len(left)} measured, {len(found)} in all")
+        print(f"{len(left)} measured, {len(results)} in all")
 
 
 if __name__ == "__main__":

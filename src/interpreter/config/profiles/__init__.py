@@ -1,4 +1,4 @@
-"""Profiles: files that say how the interpreter is set; found, read, checked, and then applied."""
+"""Profiles: files with settings for the interpreter. Find, read, check and apply them."""
 
 from interpreter.config.profiles.load import load
 from interpreter.config.profiles.profile import (

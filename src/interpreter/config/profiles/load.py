@@ -1,4 +1,4 @@
-"""Read a profile, from a file or an address, and set an interpreter up as it says; a profile in Python is run."""
+"""Read a profile from a file or an address, and apply it to an interpreter; a profile in Python is run."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ RENAMED = MappingProxyType(
     }
 )
 
-# Names that had a meaning once, and why they have none here.
+# Names of earlier versions that do nothing now, and why.
 GONE = MappingProxyType(
     {
         "fast": "use --fast, or --profile fast",
@@ -65,7 +65,7 @@ GONE = MappingProxyType(
 )
 
 LANGUAGES, CUSTOM_LANGUAGES = "computer.languages", "computer.custom_languages"
-MAX_VALUES = 20_000  # in one profile, aliases written out: more is no profile but an attack
+MAX_VALUES = 20_000  # per profile, with YAML aliases expanded; more would be an attack, not a profile
 _ROWS = {row.name: row for row in SETTINGS}
 _GROUPS = ("llm", "computer", "computer.skills")
 _SKIPPED = ("version", "wtf")
@@ -91,7 +91,7 @@ def read(place: ProfileLocation, text: str, environ: Mapping[str, str] = os.envi
 
 
 def _take(profile: Profile, entry: Entry, environ: Mapping[str, str]) -> Iterator[str]:
-    """Put one entry into the profile; notices about it. SettingError if something is wrong with it."""
+    """Put one entry into the profile and yield notices about it. Raises SettingError for a wrong one."""
     key, value = RENAMED.get(entry.key, entry.key), entry.value
     if key in _ROWS:
         if key in profile.settings:
@@ -126,24 +126,24 @@ def _take(profile: Profile, entry: Entry, environ: Mapping[str, str]) -> Iterato
 
 
 def _filled(profile: Profile, row: Setting, entry: Entry, environ: Mapping[str, str]) -> Any:
-    """The value of an entry with its variables filled in."""
+    """Fill the variables into an entry and return its value."""
     value = entry.value
     # Bare words that YAML reads as another type: `safe_mode: off`, `api_version: 2024-02-01`.
     if row.kind in _TEXTS and entry.word and value is not None and not isinstance(value, str):
         value = value if row.kind == "str or False" and value is False else entry.word
 
-    def fill(found: re.Match[str]) -> str:
-        if found["dollar"]:
+    def fill(match: re.Match[str]) -> str:
+        if match["dollar"]:
             return "$"
-        name = found["bare"] or found["braced"]
+        name = match["bare"] or match["braced"]
         profile.variables[name] = None
-        filled = environ.get(name) or found["otherwise"]
+        filled = environ.get(name) or match["otherwise"]
         # Prompts may mention `$PATH`; elsewhere a variable that is not set is a mistake.
         if filled is None and row.section != PROMPTS:
             raise SettingError(
                 f"{entry.key}: the environment variable {name} is not set. Set it, or write $$ for a dollar sign."
             )
-        return found[0] if filled is None else filled
+        return match[0] if filled is None else filled
 
     def expanded(item: Any) -> Any:
         return _VARIABLE.sub(fill, item) if isinstance(item, str) else item
@@ -177,7 +177,7 @@ class Entry:
 
 
 def yaml_entries(text: str, name: str) -> list[Entry]:
-    """Every value of a YAML text, in order."""
+    """Yield every value of a YAML text, in order."""
     import yaml
 
     def walk(node: Any, prefix: str) -> Iterator[Entry]:
@@ -223,7 +223,7 @@ def _check_size(node: Any, name: str) -> None:
 
 
 def json_entries(text: str, name: str) -> list[Entry]:
-    """Every value of a JSON text, in order."""
+    """Yield every value of a JSON text, in order."""
     try:
         data = json.loads(text)
     except (json.JSONDecodeError, RecursionError) as error:
@@ -294,7 +294,7 @@ def load(interpreter: OpenInterpreter, name: str, accept: Callable[[Profile], bo
 
 
 def has_exposed_key(profile: Profile) -> bool:
-    """Whether the file has a key in it and others on this machine can read it."""
+    """Check whether the file has a key in it and others on this machine can read it."""
     if profile.place.is_builtin or not os.stat(profile.place.address).st_mode & _READABLE_BY_OTHERS:
         return False
     from interpreter.llm.secrets import replace_secrets, secret_values
@@ -307,7 +307,7 @@ def has_exposed_key(profile: Profile) -> bool:
 
 
 def fetch(place: ProfileLocation) -> tuple[ProfileLocation, str]:
-    """The profile at an address: its place with the format it is written in, and its text."""
+    """Download a profile: return its place, with the format it is written in, and its text."""
     import httpx
 
     address, content = place.address, b""
@@ -361,8 +361,8 @@ def run(profile: Profile, interpreter: OpenInterpreter) -> None:
     except Exception as error:
         lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == place]
         is_ours = isinstance(error, InterpreterError)
-        words = str(error) if is_ours else f"{type(error).__name__}: {error}".rstrip(": ")
-        raise ProfileError(f"{place}, line {lines[-1] if lines else '?'}: {words}") from error
+        problem = str(error) if is_ours else f"{type(error).__name__}: {error}".rstrip(": ")
+        raise ProfileError(f"{place}, line {lines[-1] if lines else '?'}: {problem}") from error
 
 
 class _UseTarget(ast.NodeTransformer):

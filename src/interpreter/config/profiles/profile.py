@@ -42,9 +42,9 @@ class Profile:
     """Settings by their dotted names, and what else a profile can hold."""
 
     place: ProfileLocation
-    text: str  # the file as it is
+    text: str  # the unparsed file
     settings: dict[str, Any] = field(default_factory=dict)
-    lines: dict[str, int] = field(default_factory=dict)  # where each setting stands
+    lines: dict[str, int] = field(default_factory=dict)  # the line of each setting
     languages: tuple[str, ...] | None = None  # the languages to keep, by name
     custom_languages: tuple[Any, ...] = ()  # the classes of those that the profile describes
     code: str = ""  # Python: the whole profile, or the `start_script` of one in YAML or JSON
@@ -57,23 +57,23 @@ class Profile:
         return self.place.kind == ".py"
 
     def where(self, setting: str) -> str:
-        """The file and line of a setting."""
+        """Return the file and, if known, the line of a setting."""
         line = self.lines.get(setting)
         return f"{self.place.address}, line {line}" if line else self.place.address
 
 
 def folder() -> Path:
-    """The user's own profiles."""
+    """Return the folder of the user's own profiles."""
     return our_folder() / "profiles"
 
 
 def builtin_names() -> list[str]:
-    """The profiles that come with the package."""
+    """List the profiles that come with the package."""
     return _names(BUILTIN)
 
 
 def user_names() -> list[str]:
-    """The user's own profiles, by the names that load them."""
+    """List the user's own profiles by the names that load them."""
     return _names(folder())
 
 
@@ -85,7 +85,7 @@ def _names(place: Path) -> list[str]:
 
 
 def default_file() -> Path | None:
-    """The user's default profile, if there is one."""
+    """Return the user's default profile, or None if there is none."""
     return _in_folder(folder(), DEFAULT)
 
 
@@ -109,15 +109,15 @@ def find(name: str) -> ProfileLocation:
         return ProfileLocation(str(path.absolute()))
     stem = _in_folder(BUILTIN, path.stem if path.suffix in KINDS else name)
     # Built-in ones by the stem alone: `groq.py` of 0.4.3 is written in YAML today.
-    for found in (_in_folder(folder(), name), stem, path if path.suffix in KINDS else None):
-        if found is not None and found.is_file():
-            return ProfileLocation(str(found.absolute()))
+    for candidate in (_in_folder(folder(), name), stem, path if path.suffix in KINDS else None):
+        if candidate is not None and candidate.is_file():
+            return ProfileLocation(str(candidate.absolute()))
     advice = _advice(path.stem, sorted({*user_names(), *builtin_names()}))
     raise ProfileError(f"There is no profile {name}, neither in {folder()} nor built in. {advice}")
 
 
 def _in_folder(place: Path, name: str) -> Path | None:
-    """The file with that name; without a suffix, the first that exists."""
+    """Find the file with that name; without a suffix, the first that exists."""
     names = [name] if os.path.splitext(name)[1] in KINDS else [f"{name}{kind}" for kind in KINDS]
     return next((place / each for each in names if (place / each).is_file()), None)
 
@@ -130,7 +130,7 @@ def _advice(name: str, known: Sequence[str]) -> str:
 
 
 def make_default() -> Path:
-    """The file of the default profile; written if there is none."""
+    """Return the file of the default profile, and write it first if there is none."""
     file = default_file()
     if file is None:
         file = folder() / f"{DEFAULT}.yaml"
@@ -140,9 +140,9 @@ def make_default() -> Path:
 
 
 def reset(name: str | None = None) -> list[str]:
-    """Restore a built-in profile, or all of them; returns lines that say what was done.
+    """Restore a built-in profile, or all of them; return lines about what was done.
 
-    A file of the user's that replaced it is kept, under the name NAME_custom.
+    The user's own version is kept, under the name NAME_custom.
     """
     names = builtin_names()
     if name is not None:

@@ -59,16 +59,18 @@ class HeadlessRun:
         )
         return next((code for happened, code in outcomes if happened), exit_codes.DONE)
 
-    def go(self, speak: Callable[[str, str], Iterator[Chunk]], said: UserMessage, schema: OutputSchema | None) -> int:
-        """Say it; with a schema, until the answer fits. The exit code.
+    def go(
+        self, speak: Callable[[str, str], Iterator[Chunk]], message: UserMessage, schema: OutputSchema | None
+    ) -> int:
+        """Send the message, with a schema until the answer fits; return the exit code.
 
-        `speak` says words, with data that follow them, and yields the chunks of the answer.
+        `speak` sends a text, followed by data, and yields the chunks of the answer.
         """
         if schema is not None:
-            said = UserMessage(said.words, "\n\n".join(filter(None, [said.data, schema.request])))
+            message = UserMessage(message.words, "\n\n".join(filter(None, [message.data, schema.request])))
         for _ in range(1 + RETRIES):
             self.checks = {"result": [], "answer": []}
-            for chunk in speak(*said):
+            for chunk in speak(*message):
                 match chunk:
                     case {"type": "status", "format": "notice", "content": {"check": check, "items": items}}:
                         self.checks[check] = items
@@ -85,7 +87,7 @@ class HeadlessRun:
                 break
             except Mismatch as mismatch:
                 self.mismatch = mismatch
-                said = UserMessage(_prompt("output_schema_again").replace("{problem}", str(mismatch)))
+                message = UserMessage(_prompt("output_schema_again").replace("{problem}", str(mismatch)))
             if self._max_requests is not None:  # the limit is for the whole run
                 left = self._max_requests - self.interpreter.llm.usage.requests
                 self.limit_reached = left < 1
@@ -130,7 +132,7 @@ class OutputSchema:
         return f"{_prompt('output_schema')}\n\n{json.dumps(self._schema, ensure_ascii=False)}"
 
     def read(self, answer: str) -> Any:
-        """The value in an answer: all of it, or its last fenced block, since models like to add a sentence.
+        """Parse the value in an answer: all of it, or its last fenced block, since models like to add a sentence.
 
         Raises Mismatch if there is none, or it does not fit.
         """
@@ -159,13 +161,13 @@ def _prompt(name: str) -> str:
 
 
 def final_answer(messages: list[Message]) -> str:
-    """What the model said last, after all code had run."""
-    said: list[str] = []
+    """Return what the model said last, after all code had run."""
+    texts: list[str] = []
     for message in reversed(messages):
         if message.get("role") != "assistant" or message.get("type") != "message":
             break
-        said.insert(0, str(message.get("content", "")))
-    return "\n".join(said).strip()
+        texts.insert(0, str(message.get("content", "")))
+    return "\n".join(texts).strip()
 
 
 # -- events --------------------------------------------------------------------------------------------------------
@@ -198,21 +200,21 @@ class Events:
         self.write({"role": "computer", "type": "status", "format": name, "content": content})
 
     def error(self, error: BaseException) -> None:
-        name, words = type(error).__name__, str(error) or type(error).__name__
-        self.write({"role": "computer", "type": "error", "format": name, "content": words})
+        name, message = type(error).__name__, str(error) or type(error).__name__
+        self.write({"role": "computer", "type": "error", "format": name, "content": message})
 
 
 def say_as_events(
     interpreter: OpenInterpreter,
-    said: UserMessage,
+    message: UserMessage,
     schema: OutputSchema | None,
     events: Events,
     send: Callable[[str, str], Iterator[Event]],
 ) -> int:
-    """Answer a message as JSON events; the exit code. `send` gives the events of the turn that answers it."""
+    """Answer a message as JSON events and return the exit code. `send` yields the events of the turn."""
     run = HeadlessRun(interpreter)
     events.status("begin", {"model": interpreter.llm.model, "workspace": interpreter.workspace})
-    code = run.go(lambda words, data: _turn(run, events, send(words, data)), said, schema)
+    code = run.go(lambda words, data: _turn(run, events, send(words, data)), message, schema)
     if run.mismatch:
         events.error(run.mismatch)
     llm = interpreter.llm
@@ -233,7 +235,7 @@ def say_as_events(
 
 def _turn(run: HeadlessRun, events: Events, turn: Iterator[Event]) -> Iterator[Chunk]:
     interpreter = run.interpreter
-    # Not in the handler itself: the signal may interrupt code that holds a lock `cancel` needs.
+    # Not in the signal handler: it may interrupt code that holds a lock that `cancel` needs.
     interrupts = TurnInterrupts(lambda: call_soon(interpreter.cancel), lambda: None)
     events.begin_turn()
     try:
@@ -249,7 +251,7 @@ def _turn(run: HeadlessRun, events: Events, turn: Iterator[Event]) -> Iterator[C
         interpreter.cancel()
         run.interrupted = True
     except BrokenPipeError:
-        raise  # no one reads the events
+        raise  # the reader of the events is gone
     except Exception as error:  # noqa: BLE001 - the reader of the events should know about any error
         run.error = error
         events.error(error)

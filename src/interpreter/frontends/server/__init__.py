@@ -89,7 +89,7 @@ class Application:
 
     @property
     def start_link(self) -> str:
-        """Signs the local user in, once."""
+        """Make a link that signs the local user in, once."""
         return f"{self.url}/start?token={self.users.link(LOCAL)}"
 
     def run(self, bound: socket.socket) -> None:
@@ -141,7 +141,7 @@ def serve(template: OpenInterpreter, browser: bool = False) -> int:
 
 
 def announce(application: Application) -> str:
-    """Say where it listens, and how to sign in; the link that does so."""
+    """Say where it listens and how to sign in; return the link for that."""
     link = application.start_link
     print(f"Listening on {application.url}. Press Ctrl-C to stop.", file=sys.stderr)
     print(f"Open this link once: {link}", file=sys.stderr)

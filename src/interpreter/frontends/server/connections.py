@@ -24,9 +24,11 @@ _DESCRIPTORS = 65_536  # if the system sets no limit
 
 class _Connection(socket.socket):
     def __init__(self, accepted: socket.socket, on_close: Callable[[], None]) -> None:
-        super().__init__(fileno=accepted.detach())  # as TCP: of others, asyncio would delay small answers by 40 ms
+        super().__init__(
+            fileno=accepted.detach()
+        )  # as TCP, because asyncio delays small answers on other sockets by 40 ms
         self._on_close = on_close
-        self.requests = 0  # with a right token, that are being answered
+        self.requests = 0  # requests with a valid token that are being answered
 
     def close(self) -> None:
         super().close()
@@ -61,13 +63,13 @@ class Listener(socket.socket):
             return connection, address
 
     def begin(self, peer: Peer) -> None:
-        """Lift the deadline: a request with a right token has come."""
+        """Lift the deadline, because a request with a valid token has arrived."""
         if peer in self._open:
             self._open[peer].requests += 1
             self._stop_waiting(peer)
 
     def end(self, peer: Peer) -> None:
-        """Wait for the next request, unless it is there already."""
+        """Wait for the next request, unless it has arrived already."""
         if peer in self._open:
             self._open[peer].requests -= 1
             if not self._open[peer].requests:

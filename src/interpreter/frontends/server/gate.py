@@ -70,7 +70,7 @@ _HEADERS = {
 
 @dataclass(frozen=True)
 class User:
-    """Who a token belongs to."""
+    """The owner of a token."""
 
     name: str
     role: Role
@@ -107,7 +107,7 @@ class Users:
         self._lock = threading.Lock()
 
     def add(self, wanted: str) -> str:
-        """Make a token for `NAME` or `NAME:viewer`, in place of an earlier one; the token."""
+        """Make and return a token for `NAME` or `NAME:viewer`, which replaces an earlier one."""
         name, _, role = wanted.partition(":")
         if not _NAME.fullmatch(name) or name == LOCAL or role not in ("", "owner", "viewer"):
             raise UsageError(
@@ -120,7 +120,7 @@ class Users:
         return token
 
     def named(self) -> list[User]:
-        """All but the local one, as the file has them now."""
+        """Return all users but the local one, as the file has them now."""
         try:
             stamp = self._file.stat()
         except OSError:
@@ -131,7 +131,7 @@ class Users:
                 rows = json.loads(self._file.read_bytes())
                 self._named = {name: User(name, row["role"], row["sha256"]) for name, row in rows.items()}
             except (OSError, ValueError, KeyError, TypeError, AttributeError):
-                self._named = {}  # a damaged file lets no one in
+                self._named = {}  # with a damaged file, named users are refused
             self._stamp = (stamp.st_mtime_ns, stamp.st_ino)
         return list(self._named.values())
 
@@ -139,14 +139,14 @@ class Users:
         return next((user for user in (self._local, *self.named()) if user.name == name), None)
 
     def by_token(self, token: str) -> User | None:
-        given, found = digest(token), None
+        given, owner = digest(token), None
         for user in (self._local, *self.named()):
             if hmac.compare_digest(user.digest, given):
-                found = user
-        return found
+                owner = user
+        return owner
 
     def link(self, user: str = LOCAL) -> str:
-        """A token for one sign-in by link."""
+        """Make a token for one sign-in by link."""
         token = secrets.token_urlsafe(24)
         with self._lock:
             self._links[digest(token)] = user, time.monotonic() + _LINK_LIFETIME
@@ -171,16 +171,16 @@ class Users:
 
     def _signature(self, user: User, until: str) -> str:
         # It covers the digest of the token: a new token ends the cookies of the old one.
-        words = f"{user.name}.{until}.{user.digest}".encode()
-        return base64.urlsafe_b64encode(hmac.digest(self._key, words, "sha256")).decode().rstrip("=")
+        signed = f"{user.name}.{until}.{user.digest}".encode()
+        return base64.urlsafe_b64encode(hmac.digest(self._key, signed, "sha256")).decode().rstrip("=")
 
 
 def _kept(path: Path, make: Callable[[], str]) -> str:
-    """A secret in a file that only this account can read, made on first use."""
+    """Read a secret from a file that only this account can read; make it on first use."""
     with suppress(OSError):
-        found = path.read_text("utf-8").strip()
-        if found:
-            return found
+        saved = path.read_text("utf-8").strip()
+        if saved:
+            return saved
     _write_private(path, (made := make()).encode())
     return made
 
@@ -192,7 +192,7 @@ def _write_private(path: Path, data: bytes) -> None:
 
 
 class Audit:
-    """Who did what and when: one JSON line for each change and each refusal. No query, no body, no token.
+    """Records who did what and when: a JSON line for each change and each refusal, without query, body and token.
 
     A file that has become large is set aside; the oldest of those is deleted then.
     """
@@ -216,16 +216,16 @@ class Audit:
                         folder.replace(newer, older)
 
     def read(self, user: str, most: int) -> list[dict[str, Any]]:
-        """The newest lines about a user, the oldest first."""
-        mark, found = f'"user": {json.dumps(user)}'.encode(), list[dict[str, Any]]()
+        """Return the newest lines about a user, the oldest first."""
+        mark, entries = f'"user": {json.dumps(user)}'.encode(), list[dict[str, Any]]()
         for path in (self.path, *self._older):
             rows = []
             with suppress(OSError):
-                for line in path.read_bytes().splitlines() if len(found) < most else ():
+                for line in path.read_bytes().splitlines() if len(entries) < most else ():
                     with suppress(ValueError):  # the server may have ended in the middle of a line
                         rows += [json.loads(line)] if mark in line else []
-            found = [*rows, *found][-most:]
-        return found
+            entries = [*rows, *entries][-most:]
+        return entries
 
 
 class Rates:
@@ -270,7 +270,7 @@ class Gate:
         self._rates, self._frames = Rates(limits.rate), Rates(limits.rate * 10)
         self._failures, self._strangers = Rates(_MAX_FAILURES), Rates(_MAX_NOTED)
         self._proxied: frozenset[str] = frozenset()  # names under which a proxy with TLS may be in front
-        self.hosts: frozenset[str] = frozenset()  # what a Host header may be; empty lets no one in
+        self.hosts: frozenset[str] = frozenset()  # accepted Host headers; if empty, all requests are refused
         self.cookie_name = "interpreter"
         self.listener: Listener | None = None
 
@@ -281,7 +281,7 @@ class Gate:
     def answer_to(self, names: Iterable[str], proxied: Iterable[str], port: int) -> None:
         """Accept these host names, with the port or, where it is the usual one, without.
 
-        Names that a proxy forwards are also accepted as they are written: with a port of their own, or with none.
+        Names that a proxy forwards are also accepted as they are written: with another port, or with none.
         """
         usual = 443 if self._secure else 80
         self._proxied = frozenset(name.lower() for name in proxied)
@@ -376,7 +376,7 @@ class Gate:
             await self._app(visit.scope, counted, guarded)
         except Refused:
             raise
-        except Exception as error:  # an error page says nothing about the inside
+        except Exception as error:  # the error page must not reveal internals
             if visit.started:
                 raise
             raise Refused(500, "internal", "The server failed at this request. Its terminal says more.") from error
@@ -392,7 +392,7 @@ class Gate:
                 "This link was used before, or is too old. Restart the server for a new one, or send your token.",
             )
         visit.begin(user)
-        has_tls = self._secure or visit.headers.get("x-forwarded-proto") == "https"  # a lie here only costs the liar
+        has_tls = self._secure or visit.headers.get("x-forwarded-proto") == "https"  # a lie harms only its sender
         cookie = (
             f"{self.cookie_name}={self._users.cookie(user)}; HttpOnly; SameSite=Strict; Path=/; "
             f"Max-Age={_COOKIE_DAYS * 86400}{'; Secure' if has_tls else ''}"
@@ -456,7 +456,7 @@ class Gate:
         await self._app(visit.scope, checked, guarded)
 
     async def _authenticated_by_frame(self, visit: _Visit, receive: Receive, send: Send) -> None:
-        """0.4.3's clients send their key as the first frame. Nothing behind the gate sees the socket before that."""
+        """Wait for the key in the first frame of a 0.4.3 client. Nothing behind the gate sees the socket before."""
         message = await receive()
         await send({"type": "websocket.accept"})
         visit.started = True
@@ -479,7 +479,7 @@ class Gate:
         raise Refused(401, "token", "Send your token first.")
 
     def _present(self, user: User) -> User:
-        """The user as they are now: a token that was replaced or taken away ends what is open."""
+        """Look the user up again: a token that was replaced or revoked ends what is open."""
         now = self._users.find(user.name)
         if now is None or now.digest != user.digest:
             raise Refused(401, "token", "This token is no longer valid.")
@@ -488,12 +488,12 @@ class Gate:
     # -- checks --------------------------------------------------------------------------------------------------------
 
     def _check_place(self, visit: _Visit) -> None:
-        """That the request is unambiguous and meant for this server, and that no other web page made it."""
+        """Check that the request is unambiguous and meant for this server, and that no other web page made it."""
         if "transfer-encoding" in visit.headers and (
             "content-length" in visit.headers or visit.scope["http_version"] == "1.0"
         ):
-            words = "Give the length of the body once: with Content-Length or, in HTTP/1.1, with Transfer-Encoding."
-            raise Refused(400, "length", words, _CLOSE)
+            advice = "Give the length of the body once: with Content-Length or, in HTTP/1.1, with Transfer-Encoding."
+            raise Refused(400, "length", advice, _CLOSE)
         if "\0" in visit.path:
             raise Refused(400, "path", "An address can't have a null character in it.")
         hosts, origins = (visit.headers.getlist(name) for name in ("host", "origin"))
@@ -525,7 +525,7 @@ class Gate:
         return user
 
     def _count_failure(self, visit: _Visit) -> None:
-        # Behind a proxy all clients have one address: those who guess must not lock out those who know.
+        # Behind a proxy, all clients share one address: guessing must not lock out clients with a valid token.
         if not self._failures.allows(visit.address):
             raise Refused(429, "rate", "Too many wrong tokens. Wait a minute.")
 
@@ -536,7 +536,7 @@ class Gate:
             raise Refused(403, "role", "A viewer can only read.")
 
     def _check_body(self, visit: _Visit, upload: bool) -> None:
-        """A page elsewhere can send plain text and forms without asking first, so neither is taken."""
+        """Accept only JSON, or files for an upload: any site's page can send plain text and forms without asking."""
         content_type = visit.headers.get("content-type", "")
         if not visit.length and not visit.headers.get("transfer-encoding") and not content_type:
             return
@@ -548,7 +548,7 @@ class Gate:
     def _note(self, visit: _Visit, status: int) -> None:
         name = visit.user.name if visit.user is not None else ""
         if status == 429 or (not name and not self._strangers.allows("")):
-            return  # else they could fill the disk
+            return  # otherwise clients could fill the disk
         self._audit.write(name, visit.method, visit.path, status, visit.address)
 
 
@@ -567,7 +567,7 @@ class _Visit:
         self.status, self.read = 0, 0
 
     def begin(self, user: User) -> User:
-        """Note whose visit it is, which lifts the deadline of the connection until `end`."""
+        """Record the user of this request, which lifts the deadline of the connection until `end`."""
         self.user = user
         if self._listener is not None and not self._has_begun:
             self._has_begun = True
@@ -591,7 +591,7 @@ class _Visit:
         return self.headers.get("x-api-key") or None
 
     def cookie(self, name: str) -> str | None:
-        # As a browser has it: other servers here set cookies, too.
+        # Parse it as browsers send it: other servers on this machine set cookies, too.
         return cookie_parser(self.headers.get("cookie", "")).get(name)
 
 

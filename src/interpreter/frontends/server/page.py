@@ -1,7 +1,7 @@
 """The web page: its files, and what only a page needs: text as HTML, frames for HTML that code made, a timeline.
 
 The page has no inline scripts or styles, and its policy forbids them. Markdown and code are rendered here, with raw
-HTML escaped. HTML that code displays is served for a frame with an origin of its own: its scripts run, but they reach
+HTML escaped. HTML that code displays is served for a frame with a separate origin: its scripts run, but they reach
 neither the page, nor the server, nor the network.
 """
 
@@ -49,7 +49,7 @@ _FRAME_POLICY = (
     "frame-ancestors 'self'; sandbox allow-scripts"
 )
 _MAX_FRAME_BYTES = 30_000_000  # of HTML in one frame
-_LIGHT, _DARK = "xcode", "github-dark"  # each colour of both can be read on the page's background
+_LIGHT, _DARK = "xcode", "github-dark"  # all colours of both are readable on the page's background
 _FRAME = """<!doctype html><meta charset="utf-8"><style>
 :root { color-scheme: %s; } body { margin: 12px; font: 14px/1.45 system-ui, sans-serif; }
 table { border-collapse: collapse; border: 0; }
@@ -124,7 +124,7 @@ def _framed(html: bytes, theme: str) -> Response:
 
 
 async def show_html(call: ServerRequest) -> Any:
-    """HTML that code displayed, by the number of its event."""
+    """Serve HTML that code displayed, by the number of its event."""
     number = call.request.path_params["number"]
     events = await call.server.reading(call.server.hub.read, call.key(), number - 1, None, 1)
     pieces = [
@@ -138,7 +138,7 @@ async def show_html(call: ServerRequest) -> Any:
 
 
 def preview_html(call: ServerRequest) -> Any:
-    """An HTML file of the workspace."""
+    """Serve an HTML or SVG file of the workspace."""
     name = call.request.path_params["path"]
     with Folder(call.live().interpreter.workspace) as folder, folder.open(name) as file:
         if mimetypes.guess_type(name)[0] not in ("text/html", "image/svg+xml"):
@@ -152,17 +152,17 @@ def preview_html(call: ServerRequest) -> Any:
 
 
 def show_histograms(call: ServerRequest) -> Any:
-    """The shape of some columns of a live table."""
+    """Return histograms of some columns of a live table."""
     live = call.live()
     view = TableQuery(filter=call.query["filter"], find=call.query["find"], histograms=True)
     table = look_at(call, live, (0, 0), view)
     if not isinstance(table, TableWindow) or list(table.index) != ["low", "high", "bins", "words"]:
         raise Refused(400, "variable", "This value has no histograms.")
-    found = []
-    for low, high, bins, words in table.cells:
+    histograms = []
+    for low, high, bins, common in table.cells:
         counts = [int(each) for each in bins.split()]
-        found.append({"low": low, "high": high, "bins": counts} if counts else {"words": words})
-    return {"histograms": clean(live, found)}
+        histograms.append({"low": low, "high": high, "bins": counts} if counts else {"words": common})
+    return {"histograms": clean(live, histograms)}
 
 
 # -- timeline ----------------------------------------------------------------------------------------------------------
@@ -181,7 +181,7 @@ def show_timeline(call: ServerRequest) -> Any:
 
 
 def show_diff(call: ServerRequest) -> Any:
-    """What a block did to a file, as lines, or for a table as rows and cells."""
+    """Return what a block did to a file, as lines, or for a table as rows and cells."""
     live = call.live()
     diffs = live.interpreter.timeline.diff(call.request.path_params["number"], True)
     return clean(live, {"diff": cut_diff(diffs.get(call.query["path"], ""))})

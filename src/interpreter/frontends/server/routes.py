@@ -75,7 +75,7 @@ _CONFIRM = "delete all my data"
 
 
 def event_data(event: Event) -> dict[str, Any]:
-    """An event as JSON has it. `position` is what a reader asks for next."""
+    """Convert an event to JSON. A reader asks for the next events with its `position`."""
     number, offset = event.position
     data = {**event.data}
     if event.kind == "confirmation":
@@ -91,7 +91,7 @@ def event_data(event: Event) -> dict[str, Any]:
 
 
 def position_of(text: str) -> tuple[int, int | None]:
-    """`12` is after event 12, `12:40` in its text."""
+    """Parse a position: `12` is after event 12, `12:40` in its text."""
     match = re.fullmatch(r"(\d{1,15})(?::(\d{1,15}))?", text)
     if match is None:
         raise Refused(400, "position", f"A position is a number such as 12, or 12:40, not {text[:40]!r}.")
@@ -99,7 +99,7 @@ def position_of(text: str) -> tuple[int, int | None]:
 
 
 class EventReader:
-    """Reads the events of a session at its own pace. A slow one slows no other, and nothing is kept for it."""
+    """Reads the events of a session at its own pace. A slow reader doesn't slow others down and needs no buffer."""
 
     def __init__(self, call: ServerRequest, key: SessionKey, position: tuple[int, int | None]) -> None:
         self._call, self._key, self.position = call, key, position
@@ -112,17 +112,17 @@ class EventReader:
             self._loop.call_soon_threadsafe(self._news.set)
 
     async def batch(self, wait: float | None = None, most: int = MAX_BATCH) -> list[Event] | None:
-        """What is new, after a wait of at most so many seconds; None if the session was deleted."""
+        """Return new events, after a wait of at most so many seconds; None if the session was deleted."""
         server = self._call.server
         while True:
             self._news.clear()
             self._woken = False
-            found = await server.reading(server.hub.read, self._key, *self.position, most)
-            if self._key.owner != self._call.user.name:  # it may not be shared any more
+            events = await server.reading(server.hub.read, self._key, *self.position, most)
+            if self._key.owner != self._call.user.name:  # check again: sharing may have ended since
                 server.hub.locate(self._call.user, self._key.id)
-            if found:
-                self.position = found[-1].position
-                return found
+            if events:
+                self.position = events[-1].position
+                return events
             if not server.hub.exists(self._key):
                 return None
             try:
@@ -142,7 +142,7 @@ def reader_from_now(call: ServerRequest, live: LiveSession) -> EventReader:
 
 
 class ServerState:
-    """What the handlers share."""
+    """State that the handlers share."""
 
     def __init__(self, hub: SessionManager, users: Users, audit: Audit, routes: list[Route]) -> None:
         self.hub, self.users, self.audit, self.routes = hub, users, audit, routes
@@ -153,18 +153,18 @@ class ServerState:
             tuple[str, str], SessionKey
         ] = {}  # sessions that clients of other protocols named, by user and name
         self.shown: dict[SessionKey, str] = {}  # the digest of the block that a chat client was asked about last
-        # Up to where clients of 0.4.3's protocol have had the events of their session.
+        # The last event that clients of 0.4.3's protocol received, by session.
         self.original: dict[SessionKey, tuple[int, int | None]] = {}
 
     async def working(self, function: Callable[..., Result], *args: Any) -> Result:
-        """Call something that may wait, in another thread."""
+        """Call a function that may block, in another thread."""
         return await asyncio.get_running_loop().run_in_executor(self._workers, function, *args)
 
     async def reading(self, function: Callable[..., Result], *args: Any) -> Result:
         return await asyncio.get_running_loop().run_in_executor(self._readers, function, *args)
 
     def refusal(self, error: Exception) -> Refused:
-        """An error as the client gets it. The server prints its own failures in its terminal."""
+        """Turn an error into what the client gets. The server prints its own failures in its terminal."""
         match error:
             case Refused():
                 return error
@@ -202,7 +202,7 @@ class ServerRequest:
         return self.server.hub.locate(self.user, self.request.path_params["id"], write)
 
     def live(self, write: bool = False) -> LiveSession:
-        """The session, brought back if it is not live, which may block."""
+        """Return the session, reviving it if it is not live, which may block."""
         return self.server.hub.open(self.key(write))
 
     @property
@@ -211,17 +211,17 @@ class ServerRequest:
         return self.server.hub.find(self.key(write=True)), self.request.path_params["question"]
 
     def note(self, what: str) -> None:
-        """Put what a frame of a WebSocket does on the trail; the gate does that for requests."""
+        """Record what a frame of a WebSocket does in the audit log; for requests, the gate does that."""
         address = self.request.client.host if self.request.client is not None else ""
         self.server.audit.write(self.user.name, "FRAME", f"{self.request.url.path} {what}", 200, address)
 
     async def do(self, what: str, function: Callable[[LiveSession], Result]) -> Result:
-        """Have something done in the thread of the session."""
+        """Call a function in the thread of the session."""
         live = await self.server.working(self.live, True)
         return await asyncio.wrap_future(live.submit(what, lambda: function(live)))
 
     async def named_session(self, name: str, title: str = "") -> LiveSession:
-        """The user's session that clients of another protocol know by a name; after a restart, by its title."""
+        """Find or make the session that clients of another protocol know by a name; after a restart, by its title."""
         hub, working, named = self.server.hub, self.server.working, self.server.named
         async with self.server.naming:
             key = named.get((self.user.name, name))
@@ -409,18 +409,18 @@ async def read_events(call: ServerRequest) -> Any:
     if "text/event-stream" in call.request.headers.get("accept", ""):
         return StreamingResponse(_stream(reader), media_type="text/event-stream")
     with closing(reader):
-        found = await reader.batch(min(call.query["wait"], _MAX_WAIT), call.query["limit"])
-    events = [event_data(event) for event in found or ()]
+        batch = await reader.batch(min(call.query["wait"], _MAX_WAIT), call.query["limit"])
+    events = [event_data(event) for event in batch or ()]
     return {"events": events, "position": events[-1]["position"] if events else call.query["after"]}
 
 
 async def _stream(reader: EventReader) -> AsyncIterator[str]:
     with closing(reader):
-        while (found := await reader.batch(_HEARTBEAT)) is not None:
-            for event in found:
+        while (batch := await reader.batch(_HEARTBEAT)) is not None:
+            for event in batch:
                 data = event_data(event)
                 yield f"id: {data['position']}\ndata: {dumped(data)}\n\n"
-            if not found:
+            if not batch:
                 yield ": still here\n\n"
 
 
@@ -459,7 +459,7 @@ async def run_code(call: ServerRequest) -> Any:
 
 
 def run_in(live: LiveSession, user: User, language: str, code: str, shared: bool = False) -> Any:
-    """Run code of the user's; the messages that it made. Call it in the thread of the session."""
+    """Run the user's code and return the messages that it made. Call it in the thread of the session."""
     events = run_own_block(live.interpreter, language, code, shared, live.actor(user))
     chunks = [event.chunk for event in events if event.chunk is not None]
     return clean(live, [each for each in fold(chunks, MAX_OUTPUT_LENGTH) if each.get("role") == "computer"])
@@ -496,7 +496,7 @@ async def cancel(call: ServerRequest) -> Any:
 
 
 async def go_to_checkpoint(name: str, call: ServerRequest) -> Any:
-    """`undo`, `redo` or `restore`, with the fields of the body as its arguments; an empty list of parts means all."""
+    """Do `undo`, `redo` or `restore` with the fields of the body as arguments; an empty list of parts means all."""
 
     def act(live: LiveSession) -> Any:
         result = getattr(live.interpreter, name)(**{**call.body, "parts": call.body.get("parts") or None})
@@ -520,14 +520,14 @@ def _as_attachment(name: str) -> dict[str, str]:
 def list_files(call: ServerRequest) -> Any:
     place = call.query["path"].strip("/")
     with Folder(call.live().interpreter.workspace) as folder:
-        found, names = [], sorted(folder.listdir(place))
+        rows, names = [], sorted(folder.listdir(place))
         for name in names[:_MAX_FILES]:
             with suppress(OSError):
                 facts = folder.stat(f"{place}/{name}" if place else name)
                 kind = {0o040000: "folder", 0o100000: "file", 0o120000: "link"}.get(facts.st_mode & 0o170000, "other")
                 shown = name.encode("utf-8", "replace").decode()
-                found.append({"name": shown, "kind": kind, "size": facts.st_size, "modified": facts.st_mtime})
-    return {"files": found, "more": max(0, len(names) - _MAX_FILES)}
+                rows.append({"name": shown, "kind": kind, "size": facts.st_size, "modified": facts.st_mtime})
+    return {"files": rows, "more": max(0, len(names) - _MAX_FILES)}
 
 
 def read_file(call: ServerRequest) -> Any:
@@ -535,7 +535,7 @@ def read_file(call: ServerRequest) -> Any:
 
 
 def open_file(call: ServerRequest, live: LiveSession, name: str) -> Response:
-    """A file of the workspace, piece by piece."""
+    """Serve a file of the workspace, piece by piece."""
     with Folder(live.interpreter.workspace) as folder:
         file = folder.open(name)
     return sent_in_pieces(call, file, os.fstat(file.fileno()).st_size, name.rpartition("/")[2], _BYTES)
@@ -559,7 +559,7 @@ async def write_file(call: ServerRequest) -> Any:
 
 
 async def save_upload(call: ServerRequest, live: LiveSession, name: str, pieces: AsyncIterator[bytes]) -> int:
-    """Write a file of the workspace whole, or not at all; the number of its bytes."""
+    """Write a file of the workspace completely or not at all; return the number of its bytes."""
     work, temporary, size = call.server.working, f".upload-{os.urandom(8).hex()}", 0
     with Folder(live.interpreter.workspace) as folder:
 
@@ -584,12 +584,12 @@ async def save_upload(call: ServerRequest, live: LiveSession, name: str, pieces:
 
 def list_variables(call: ServerRequest) -> Any:
     live = call.live()
-    found = live.interpreter.computer.variables()
-    return {"variables": clean(live, {name: [vars(row) for row in rows] for name, rows in found.items()})}
+    variables = live.interpreter.computer.variables()
+    return {"variables": clean(live, {name: [vars(row) for row in rows] for name, rows in variables.items()})}
 
 
 def look_at(call: ServerRequest, live: LiveSession, rows: tuple[int, int], view: TableQuery | None) -> Any:
-    """The live value that the address names; of a table, these rows, and the columns that the query asks for."""
+    """Read the live value that the address names: of a table, these rows and the columns that the query asks for."""
     computer, language, first = live.interpreter.computer, call.request.path_params["language"], call.query["column"]
     if computer.get_language(language) is None:
         raise Refused(404, "language", "There is no such language.")
@@ -866,15 +866,15 @@ ROUTES: list[Route] = [
 
 
 async def event_socket(server: ServerState, socket: WebSocket) -> None:
-    """All events from a position on; frames that come in are messages, answers and cancellations."""
+    """Send all events from a position on; receive messages, answers and cancellations."""
     call = ServerRequest(server, socket.scope["user"], socket)
     key, position = call.key(), position_of(socket.query_params.get("after", "0"))
     await socket.accept()
     reader = EventReader(call, key, position)
 
     async def send() -> None:
-        while (found := await reader.batch()) is not None:
-            for event in found:
+        while (batch := await reader.batch()) is not None:
+            for event in batch:
                 await socket.send_text(dumped(event_data(event)))
 
     await until_either(socket, send(), _frames(call, socket), reader)
@@ -914,7 +914,7 @@ async def _frames(call: ServerRequest, socket: WebSocket) -> None:
 
 
 async def _frame(call: ServerRequest, socket: WebSocket, text: str) -> None:
-    """One frame: `{"type": "message" | "answer" | "cancel", ...}`."""
+    """Handle one frame: `{"type": "message" | "answer" | "cancel", ...}`."""
     try:
         frame = json.loads(text)
     except (ValueError, RecursionError):
@@ -955,10 +955,10 @@ _TYPES: dict[str, tuple[type, ...]] = {
 
 
 def checked(value: Any, schema: Schema, where: str) -> Any:
-    """The value, if it is as the schema has it."""
+    """Return the value if it fits the schema, otherwise raise `Refused`."""
 
-    def wrong(words: str) -> Refused:
-        return Refused(400, "parameter", f"{where} {words}.")
+    def wrong(problems: str) -> Refused:
+        return Refused(400, "parameter", f"{where} {problems}.")
 
     kind = schema.get("type")
     if kind is not None and (
@@ -981,8 +981,11 @@ def checked(value: Any, schema: Schema, where: str) -> Any:
         unknown = value.keys() - schema["properties"].keys()
         missing = [name for name in schema.get("required", ()) if name not in value]
         if missing or (unknown and not schema.get("additionalProperties", True)):
-            words = [*(f"lacks {name}" for name in missing), *(f"has an unknown field {name[:40]}" for name in unknown)]
-            raise wrong(" and ".join(sorted(words)))
+            problems = [
+                *(f"lacks {name}" for name in missing),
+                *(f"has an unknown field {name[:40]}" for name in unknown),
+            ]
+            raise wrong(" and ".join(sorted(problems)))
         for name, item in value.items():
             if name in schema["properties"]:
                 checked(item, schema["properties"][name], name)
@@ -990,7 +993,7 @@ def checked(value: Any, schema: Schema, where: str) -> Any:
 
 
 def _query(request: Request, declared: dict[str, Schema]) -> dict[str, Any]:
-    found = {name: schema["default"] for name, schema in declared.items() if "default" in schema}
+    values = {name: schema["default"] for name, schema in declared.items() if "default" in schema}
     for name, text in request.query_params.multi_items():
         if name not in declared:
             raise Refused(400, "parameter", f"Unknown parameter: {name[:40]}")
@@ -1000,8 +1003,8 @@ def _query(request: Request, declared: dict[str, Schema]) -> dict[str, Any]:
                 value = json.loads(text)
             except (ValueError, RecursionError):
                 raise Refused(400, "parameter", f"{name} must be of type {schema['type']}.") from None
-        found[name] = checked(value, schema, name)
-    return found
+        values[name] = checked(value, schema, name)
+    return values
 
 
 async def _body(request: Request, route: Route) -> dict[str, Any]:
@@ -1033,11 +1036,11 @@ class Router:
     def known(self, method: str, path: str) -> str | None:
         if method == "WEBSOCKET":
             return next((kind for pattern, kind in self._sockets if pattern.match(path)), None)
-        found = [route for pattern, route in self._known if pattern.match(path)]
-        if found and not any(route.method == method for route in found):
-            allowed = ", ".join(sorted({route.method for route in found}))
+        routes = [route for pattern, route in self._known if pattern.match(path)]
+        if routes and not any(route.method == method for route in routes):
+            allowed = ", ".join(sorted({route.method for route in routes}))
             raise Refused(405, "method", f"This address takes {allowed}.", {"allow": allowed})
-        return next((route.effect for route in found if route.method == method), None)
+        return next((route.effect for route in routes if route.method == method), None)
 
     @contextmanager
     def _refusing(self) -> Iterator[None]:
@@ -1072,7 +1075,7 @@ class Router:
 
 
 def openapi(routes: list[Route]) -> dict[str, Any]:
-    """The OpenAPI document of the table."""
+    """Build the OpenAPI document from the table."""
     paths: dict[str, Any] = {}
     problem = {
         "description": "Refused",

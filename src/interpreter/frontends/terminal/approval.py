@@ -81,8 +81,8 @@ def approve(terminal: Terminal, interpreter: OpenInterpreter, question: Question
     options = GRANT_QUESTION if GRANT in question.choices else "  ".join([QUESTION, *_options(interpreter, question)])
     prompt = f"{options}\n{OR_SAY}"
     if above := _lines_above(terminal, question, prompt):
-        words = "1 line of this code is" if above == 1 else f"{above} lines of this code are"
-        terminal.display.line(f"{words} above this screen. Scroll up to read all of it.")
+        subject = "1 line of this code is" if above == 1 else f"{above} lines of this code are"
+        terminal.display.line(f"{subject} above this screen. Scroll up to read all of it.")
     while True:
         typed = _ask(terminal, prompt)
         if typed is None:
@@ -93,17 +93,17 @@ def approve(terminal: Terminal, interpreter: OpenInterpreter, question: Question
 
 
 def _options(interpreter: OpenInterpreter, question: Question) -> dict[str, str]:
-    """The answers besides yes and no that this block has, and what they do."""
+    """Return the answers besides yes and no that this block has, and what they do."""
     missing = {
         "[b]ox": CONTAIN not in question.choices,
         "[s]can": SCAN not in question.choices,
         "[p]review": not interpreter.can_dry_run(question.subject.language),
     }
-    return {option: words for option, words in _OPTIONS.items() if not missing.get(option)}
+    return {option: meaning for option, meaning in _OPTIONS.items() if not missing.get(option)}
 
 
 def _lines_above(terminal: Terminal, question: Question, prompt: str) -> int:
-    """How many lines of the code have scrolled out of view above the question."""
+    """Count the lines of code that have scrolled out of view above the question."""
     if not terminal.tty.can_show:
         return 0
     columns, rows = terminal.tty.size()
@@ -118,7 +118,7 @@ def _lines_above(terminal: Terminal, question: Question, prompt: str) -> int:
 
 
 def _answer(terminal: Terminal, interpreter: OpenInterpreter, question: Question, typed: str) -> Answer | None:
-    """What the typed words mean; None if the question is still open.
+    """Interpret what was typed; return None if the question is still open.
 
     A sentence goes to the model. A single unknown word, a paste of several lines or a command does not.
     """
@@ -149,17 +149,17 @@ def _answer(terminal: Terminal, interpreter: OpenInterpreter, question: Question
             return Answer(APPROVE)
         case "?" | "help" if GRANT not in question.choices:
             rows = _options(interpreter, question).items()
-            terminal.display.line("\n".join(f"{option:<10} {words}" for option, words in rows))
+            terminal.display.line("\n".join(f"{option:<10} {meaning}" for option, meaning in rows))
             return None
-    words = word.replace(",", " ").split()
-    if len(words) > 1 and is_line and words[0] not in _YES and not word.startswith(("%", "!", "/", ">>>")):
+    sentence = word.replace(",", " ").split()
+    if len(sentence) > 1 and is_line and sentence[0] not in _YES and not word.startswith(("%", "!", "/", ">>>")):
         return Answer(REFUSE, typed)
     terminal.display.line("Type one of the letters in brackets, a sentence for the model, or ? for help.")
     return None
 
 
 def yes_or_no(terminal: Terminal, words: str) -> Answer:
-    """The answer to a question that a yes approves; KeyboardInterrupt for Ctrl-C."""
+    """Ask a question that a yes approves; raise KeyboardInterrupt for Ctrl-C."""
     typed = terminal.ask(f"{words} (y/n) ", guarded=True)
     if typed is None:
         return Answer(REFUSE, by="nobody" if terminal.unanswered else "user")
@@ -167,7 +167,7 @@ def yes_or_no(terminal: Terminal, words: str) -> Answer:
 
 
 def _ask(terminal: Terminal, question: str) -> str | None:
-    """What the user types; None for Ctrl-C and at the end of input."""
+    """Return what the user types; None for Ctrl-C and at the end of input."""
     try:
         return terminal.ask(question + " ", guarded=True)
     except KeyboardInterrupt:
@@ -214,7 +214,7 @@ def _edit(terminal: Terminal, question: Question) -> Answer | None:
 
 
 def _edit_in_program(terminal: Terminal, question: Question, editor: list[str]) -> str:
-    """The code as the user's editor leaves it; OSError if that cannot be started or exits with an error."""
+    """Open the code in the user's editor and return the result; OSError if the editor fails."""
     extension = terminal.display.languages.describe(question.subject.language).file_extension or "txt"
     with tempfile.NamedTemporaryFile("w", suffix=f".{extension}", delete=False, encoding="utf-8") as file:
         file.write(question.subject.code)
@@ -222,15 +222,15 @@ def _edit_in_program(terminal: Terminal, question: Question, editor: list[str]) 
         with terminal.suspended():
             failed = processes.start([*editor, file.name], interactive=True).wait()
         if failed:
-            how = f"exited with code {failed}" if failed > 0 else f"was stopped by signal {-failed}"
-            raise OSError(f"{editor[0]} {how}.")
+            ending = f"exited with code {failed}" if failed > 0 else f"was stopped by signal {-failed}"
+            raise OSError(f"{editor[0]} {ending}.")
         return Path(file.name).read_text(encoding="utf-8")
     finally:
         os.unlink(file.name)
 
 
 def _edit_in_place(terminal: Terminal, question: Question) -> str:
-    """The code as the user leaves it in the terminal; as it was if they cancel."""
+    """Let the user edit the code in the terminal; return it unchanged if they cancel."""
     from interpreter.frontends.terminal.prompt import edit_text
 
     terminal.display.line("Edit the code. Ctrl-S when done, Ctrl-C to cancel.")
@@ -267,7 +267,7 @@ def _always_allow(terminal: Terminal, question: Question, rules: RuleEditor) -> 
 
 
 def _grant(terminal: Terminal, interpreter: OpenInterpreter, question: Question, word: str) -> Answer | None:
-    """Give the sandbox what the block asks for: for this block, this session, or always."""
+    """Grant what the block asks for to the sandbox: for this block, this session, or always."""
     if word not in ("a", "always"):
         return Answer(GRANT, scope="session" if word in ("s", "session") else "block")
     rules, request = interpreter.approver.rules, question.subject.details.sandbox_request
@@ -359,9 +359,9 @@ def _ask_to_apply(terminal: Terminal, preview: Preview) -> str:
 
 
 def _show_differences(terminal: Terminal, preview: Preview, most: int | None) -> None:
-    """The first differences in the workspace; or, if `most` is None, all there are."""
-    found = preview.diffs if most is None else preview.data_diffs
-    texts = [text for path, text in found.items() if most is None or not path.startswith("/")]
+    """Show the first differences in the workspace, or all if `most` is None."""
+    diffs = preview.diffs if most is None else preview.data_diffs
+    texts = [text for path, text in diffs.items() if most is None or not path.startswith("/")]
     lines = [line for text in texts for line in text.removesuffix("\n").split("\n")]
     for line in lines[:most]:
         terminal.display.line(visible(line), _STYLES.get(line[:1], "quote"))
@@ -370,7 +370,7 @@ def _show_differences(terminal: Terminal, preview: Preview, most: int | None) ->
 
 
 def shown_in_preview(terminal: Terminal, chunk: Chunk) -> bool:
-    """Whether the user saw this chunk in a preview that is now applied; shows that at the end of the block."""
+    """Check whether the user saw this chunk in a preview that is now applied; note that at the end of the block."""
     if chunk["type"] in ("status", "confirmation") or not chunk.get("previewed"):
         return False
     if "ended" in chunk:

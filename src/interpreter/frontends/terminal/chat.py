@@ -96,7 +96,7 @@ def converse(terminal: Terminal, interpreter: OpenInterpreter) -> Iterator[Chunk
 
                 with _errors_shown(terminal, interpreter):
                     magics.run(terminal, interpreter, text.strip())
-                    interpreter.journal.sync()  # what it changed in the conversation
+                    interpreter.journal.sync()  # records what the command changed in the conversation
                 if terminal.left:
                     return
                 if terminal.forks is not None and terminal.forks.current is not interpreter:
@@ -117,7 +117,7 @@ def converse(terminal: Terminal, interpreter: OpenInterpreter) -> Iterator[Chunk
 
 
 def _as_command(text: str) -> str:
-    """What the user means by `help`, `?` and `/undo`; other text is left alone."""
+    """Turn `help`, `?` and `/undo` into magic commands; leave other text alone."""
     typed = text.strip()
     if typed.lower() in ("help", "?", "help()", "/?"):
         return "%help"
@@ -129,20 +129,20 @@ def _as_command(text: str) -> str:
 
 
 def answer(terminal: Terminal, interpreter: OpenInterpreter, text: str, data: str = "") -> Iterator[Chunk]:
-    """One turn; an error is shown, and the chat continues."""
+    """Run one turn; show an error, and let the chat continue."""
     with _errors_shown(terminal, interpreter):
         yield from show_turn(terminal, interpreter, send(terminal, interpreter, text, data))
 
 
 @contextmanager
 def _errors_shown(terminal: Terminal, interpreter: OpenInterpreter) -> Iterator[None]:
-    """Errors in here are shown once, as a message, and do not end the chat."""
+    """Show errors in this context once, as a message; they don't end the chat."""
     try:
         yield
     except KeyboardInterrupt:
         terminal.interrupted = True  # in the moment before or after the turn
     except BrokenPipeError:
-        raise  # no one reads any more
+        raise  # the reader of our output is gone
     except InterpreterError as error:
         terminal.problem = error
         terminal.error(explained(error))
@@ -151,7 +151,7 @@ def _errors_shown(terminal: Terminal, interpreter: OpenInterpreter) -> Iterator[
 
 
 def fault(error: Exception, debug: bool) -> str:
-    """An unexpected error in a line, or with `debug` its traceback."""
+    """Describe an unexpected error in one line, or with `debug` return its traceback."""
     if debug:
         from traceback import format_exception
 
@@ -161,16 +161,16 @@ def fault(error: Exception, debug: bool) -> str:
 
 
 def send(terminal: Terminal, interpreter: OpenInterpreter, text: str, data: str = "") -> Iterator[Event]:
-    """The turn that answers a message; files and images that it names are attached, but not those in its data."""
+    """Send a message with the files and images that it names, but not those in its data; yield the turn's events."""
     from interpreter.app import attachments
 
     outgoing = attachments.prepare(interpreter, text, data)
     for name in outgoing.missing:
         terminal.tell(f"There is no file {name}.")
-    if found := outgoing.attached:
+    if attached := outgoing.attached:
         folder = interpreter.computer.context.folder_here
-        terminal.tell(f"Attached: {', '.join(os.path.relpath(each.path, folder) for each in found)}.")
-        pictures = [each.path for each in found if each.is_image]
+        terminal.tell(f"Attached: {', '.join(os.path.relpath(each.path, folder) for each in attached)}.")
+        pictures = [each.path for each in attached if each.is_image]
         if pictures and not terminal.plain:  # plain text would only repeat their names
             terminal.follow(interpreter)
             for path in pictures:
@@ -181,7 +181,7 @@ def send(terminal: Terminal, interpreter: OpenInterpreter, text: str, data: str 
 
 
 def _next_message(terminal: Terminal, reader: Prompt | LineReader, interpreter: OpenInterpreter) -> str | None:
-    """The next message, None to leave; what was sent off during the last turn comes first."""
+    """Return the next message, first those sent during the last turn; None to leave."""
     if not terminal.interrupted and (sent := terminal.typed.take_sent()):
         terminal.tty.write(f"> {visible(sent, PROSE)}\n")
         return sent
@@ -190,7 +190,7 @@ def _next_message(terminal: Terminal, reader: Prompt | LineReader, interpreter: 
     while True:
         try:
             if pressed:
-                # In here, since the next Ctrl-C may come while it is shown.
+                # Inside the `try`, because the next Ctrl-C may come while this is shown.
                 terminal.display.line("Press Ctrl-C again, or Ctrl-D, to exit.")
             has_run = "timeline" in vars(interpreter)  # made with the first block
             with interpreter.timeline.variables.saved_when_idle() if has_run else nullcontext():
@@ -224,7 +224,7 @@ def greet(terminal: Terminal, interpreter: OpenInterpreter) -> None:
 
 
 def example_request(folder: str) -> str:
-    """Something to ask that fits the files of a folder."""
+    """Suggest a request that fits the files of a folder."""
     names: dict[str, str] = {}  # the first name of each kind
     with suppress(OSError), os.scandir(folder) as entries:
         for entry in islice(entries, _MAX_ENTRIES):
@@ -242,7 +242,7 @@ def example_request(folder: str) -> str:
 
 
 def _total_per_column(path: str) -> str:
-    """A question about a table whose first two lines show a column of words and one of numbers; else empty."""
+    """Suggest a question about a table whose first two lines show a column of words and one of numbers; else empty."""
     import csv
 
     try:
@@ -251,13 +251,13 @@ def _total_per_column(path: str) -> str:
         header, values = csv.reader(lines, delimiter="\t" if path.lower().endswith("tsv") else ",")
     except (OSError, ValueError, csv.Error):
         return ""
-    found: dict[bool, str] = {}
+    columns: dict[bool, str] = {}
     for name, value in zip(header, values, strict=False):
         is_number = re.fullmatch(r"-?\d+(\.\d+)?", value.strip()) is not None
         is_text = value.strip().replace(" ", "").isalpha()
         if re.fullmatch(r"[\w ]{1,20}", name) and (is_text or (is_number and not name.lower().endswith("id"))):
-            found.setdefault(is_number, name)
-    return f"total {found[True]} per {found[False]} in {{}}" if len(found) == 2 else ""
+            columns.setdefault(is_number, name)
+    return f"total {columns[True]} per {columns[False]} in {{}}" if len(columns) == 2 else ""
 
 
 def connect(terminal: Terminal, interpreter: OpenInterpreter) -> None:
@@ -273,7 +273,7 @@ def connect(terminal: Terminal, interpreter: OpenInterpreter) -> None:
 
 
 def check_rules(interpreter: OpenInterpreter) -> None:
-    """PolicyError if the rules have a mistake, before it stops the first block; nothing is loaded if there are none."""
+    """Raise PolicyError for a mistake in the rules before it stops the first block; load nothing if there are none."""
     from interpreter.policy import files as rule_files
 
     if rule_files.are_there(interpreter.workspace):
@@ -283,7 +283,7 @@ def check_rules(interpreter: OpenInterpreter) -> None:
 
 
 def explained(error: InterpreterError) -> str:
-    """The text of an error. If the model cannot be asked, it adds the keys that were found, and what to do."""
+    """Return the text of an error. If no model can be asked, add the keys that are set, and what to do."""
     if isinstance(error, WrongKeyError):
         return f"{error}\nIn the chat, %model asks for another key, and %setup lists all options."
     if not isinstance(error, MissingKeyError | ProviderNotFoundError) or isinstance(error, LiteLLMMissingError):
@@ -291,14 +291,14 @@ def explained(error: InterpreterError) -> str:
     from interpreter.llm.providers import PROVIDERS
 
     names = [name for row in PROVIDERS for name in row.key_variables if os.environ.get(name)]
-    found = f"Keys in the environment: {', '.join(dict.fromkeys(names)) or 'none'}."
-    return "\n".join([str(error), found, _NO_MODEL_HELP])
+    keys = f"Keys in the environment: {', '.join(dict.fromkeys(names)) or 'none'}."
+    return "\n".join([str(error), keys, _NO_MODEL_HELP])
 
 
 def _warm_up(terminal: Terminal, interpreter: OpenInterpreter) -> None:
     """Load what the first answer needs, and continue what was interrupted, while the user is still typing."""
     for name in _NEEDED_SOON:
-        with suppress(ImportError):  # it fails again where it is needed, and is reported there
+        with suppress(ImportError):  # the same error is raised, and reported, where the model is used
             import_module(name)
     if terminal.is_attended:
         from interpreter.app.environments import resume_stack
@@ -346,7 +346,7 @@ def follow(
 
 @contextmanager
 def _busy(terminal: Terminal, interpreter: OpenInterpreter, own_blocks: bool = False) -> Iterator[TurnKeyboard]:
-    """The terminal during a turn; the session's code may ask the person there."""
+    """Prepare the terminal for a turn; the session's code may ask the user there."""
     from interpreter.policy.approval import mode_of
 
     outer = terminal.busy
@@ -355,7 +355,7 @@ def _busy(terminal: Terminal, interpreter: OpenInterpreter, own_blocks: bool = F
         busy = TurnKeyboard(terminal.tty, terminal.display, terminal.typed, interpreter, marks=not terminal.plain)
         terminal.busy = busy
         shared = interpreter.computer.context
-        # Input is typed in here, after `on_input`; calls, if code in this thread makes them.
+        # Answers input that `on_input` leaves open, and calls that code in this thread makes.
         handler = partial(_ask, terminal, interpreter, busy)
         offers = ("offer",) if terminal.tty.can_type and (own_blocks or mode_of(interpreter) == "ask") else ()
         with busy.on(), interpreter.session.questions.answerable((*_INPUT, "call", *offers), handler):
@@ -398,7 +398,7 @@ def _show(
                 terminal.notify(interpreter, "waiting for you", time.monotonic() - begun)
                 answer = _ask(terminal, interpreter, busy, question)
                 begun = time.monotonic()
-                if answer is not None and question.is_open:  # another front end may have answered meanwhile
+                if answer is not None and question.is_open:  # another front end may have answered it first
                     interpreter.session.answer(question.id, answer)
             reported = reported or chunk.get("ended") == "interrupted"
             yield chunk
@@ -414,7 +414,7 @@ def _show(
 
 
 def _ask(terminal: Terminal, interpreter: OpenInterpreter, busy: TurnKeyboard, question: Question) -> Answer | None:
-    """The person's answer, None if this terminal cannot give one; Ctrl-C ends the turn."""
+    """Ask the user; None if this terminal can't. Ctrl-C ends the turn."""
     try:
         match question.kind:
             case "block":
@@ -476,7 +476,7 @@ def replay(terminal: Terminal, messages: Sequence[Message]) -> None:
 
 
 def _is_shown_as_text(message: Message, before: Message | None) -> bool:
-    """Whether this is a table that the stored output before it contains as text."""
+    """Check whether this is a table that the stored output before it contains as text."""
     from interpreter.frontends.terminal.render.tables import table_in
 
     is_page = (message.get("role"), message.get("format")) == ("computer", "html")
@@ -485,7 +485,7 @@ def _is_shown_as_text(message: Message, before: Message | None) -> bool:
 
 
 def _typed(message: Message, width: int) -> str:
-    """A message of the user, as it looked at the prompt."""
+    """Format a message of the user as it looked at the prompt."""
     text = visible(str(message.get("content", "")), PROSE)
     if message.get("type") == "code":
         text = SIGNS.get(message.get("format", ""), "") + text
@@ -496,7 +496,7 @@ def _typed(message: Message, width: int) -> str:
 
 
 def chunks_of(message: Message, is_last: bool) -> Iterator[Chunk]:
-    """A stored message as the stream that it came from; `is_last`: it is the last output of its block."""
+    """Replay a stored message as the stream that it came from; `is_last`: it is the last output of its block."""
     is_console = message.get("type") == "console"
     flag = group_of(cast("Chunk", message))
     yield {**flag, "start": True}
@@ -504,8 +504,8 @@ def chunks_of(message: Message, is_last: bool) -> Iterator[Chunk]:
         form: Chunk = {"format": "output"} if is_console else {}
         yield {**flag, **form, "content": message["content"]}
     if is_console and is_last:
-        how = {key: value for key, value in message.items() if key in ("exit_code", "ended", "truncated")}
-        yield cast("Chunk", {"role": "computer", "type": "console", "format": "active_line", "content": None, **how})
+        ending = {key: value for key, value in message.items() if key in ("exit_code", "ended", "truncated")}
+        yield cast("Chunk", {"role": "computer", "type": "console", "format": "active_line", "content": None, **ending})
     yield {**flag, "end": True}
 
 
@@ -539,7 +539,7 @@ def local_setup(interpreter: OpenInterpreter) -> None:
 
 
 def _terminal(interpreter: OpenInterpreter) -> Terminal:
-    """The terminal of this process, plain or not; it keeps what was typed ahead between turns."""
+    """Return the process's terminal, plain or not; it keeps what was typed ahead between turns."""
     plain, tty = interpreter.plain_text_display, Tty()
     known = _terminals.get(plain)
     if known is None or known.tty.stdout is not tty.stdout or known.tty.stdin is not tty.stdin:

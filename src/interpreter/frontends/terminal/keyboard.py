@@ -68,11 +68,11 @@ class TypeAhead:
 
     @property
     def shown(self) -> str:
-        """All of it, as one line."""
+        """Return all of it as one line."""
         return " ⏎ ".join([*self.sent, self.open])
 
     def take_sent(self) -> str:
-        """The next message: a command alone, or all lines before the next command."""
+        """Remove and return the next message: a command alone, or all lines before the next command."""
         commands = [number for number, line in enumerate(self.sent) if line.startswith(("%", "/", "!", ">>>"))]
         end = max(commands[0], 1) if commands else len(self.sent)
         text, self.sent = "\n".join(self.sent[:end]), self.sent[end:]
@@ -118,7 +118,7 @@ class TurnKeyboard:
 
     @contextmanager
     def on(self) -> Iterator[None]:
-        """For the length of a turn."""
+        """Handle keys and Ctrl-C inside this context, which lasts one turn."""
         display = self._display
         before, display.on_change = display.on_change, self._reschedule
         thread = threading.Thread(target=self._run, name="keyboard", daemon=True)
@@ -142,7 +142,7 @@ class TurnKeyboard:
 
     @contextmanager
     def paused(self, state: Literal["asking", "elsewhere"], guarded: bool = False) -> Iterator[None]:
-        """A question reads the keys, or another program has the whole terminal.
+        """Leave the keys to a question, or the whole terminal to another program.
 
         `guarded`: wait until the user is not in the middle of typing.
         """
@@ -159,7 +159,7 @@ class TurnKeyboard:
             self._listen()
 
     def query(self, queries: str) -> list[bytes]:
-        """The terminal's answers. Keys that are typed while it answers are handled after them."""
+        """Query the terminal and return its answers. Keys that are typed while it answers are handled after them."""
         self._set_listening(False)
         try:
             answers, typed = self._tty.query(queries)
@@ -195,7 +195,7 @@ class TurnKeyboard:
                 self._to_block = None
 
     def block_runs(self, language: str) -> None:
-        """A block begins."""
+        """Show that a block begins, and send it the keys if its language takes them."""
         self._display.running()
         if self._interpreter.computer.registry.describe(language).takes_keys:
             self._to_block = self._interpreter.computer.runtimes.send_keys
@@ -230,11 +230,11 @@ class TurnKeyboard:
         self._wake()
 
     def _wake(self) -> None:
-        with suppress(BlockingIOError):  # it is awake
+        with suppress(BlockingIOError):  # the thread is awake already
             self._wake_writer.send(b"\0")
 
     def _reschedule(self) -> None:
-        """The display's deadline may have changed."""
+        """Wake the thread if the display's deadline is now earlier."""
         deadline = self._display.deadline()
         if deadline is not None and deadline < self._until:
             self._wake()
@@ -260,7 +260,7 @@ class TurnKeyboard:
 
     def _read(self) -> None:
         with self._reading:
-            # A question may have read the keys between our look at them and now: then a read would wait for the next.
+            # A question may have read the keys since the check, and then a read would block until the next key.
             if not self._listening or not self._tty.has_typed():
                 return
             try:

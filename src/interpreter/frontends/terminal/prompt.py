@@ -91,7 +91,7 @@ class Prompt:
         self._session.app.after_render.add_handler(once)
 
     def read(self, default: str = "") -> str:
-        """A message; EOFError for Ctrl-D, KeyboardInterrupt for Ctrl-C."""
+        """Read a message; raise EOFError for Ctrl-D, KeyboardInterrupt for Ctrl-C."""
         has_line = self._interpreter.status_line
         self._facts = status_facts(self._interpreter) if has_line else []
 
@@ -103,7 +103,7 @@ class Prompt:
 
 
 def ask_line(tty: Tty, question: str, password: bool = False) -> str | None:
-    """One line, None at the end of input."""
+    """Ask for one line; None at the end of input."""
     session = _session(tty, InMemoryHistory(), _bindings(lambda text: False))
     try:
         return _ask(session, ANSI(question), is_password=password)
@@ -112,10 +112,10 @@ def ask_line(tty: Tty, question: str, password: bool = False) -> str | None:
 
 
 def edit_text(tty: Tty, text: str) -> str:
-    """A text of several lines as the user leaves it; KeyboardInterrupt for Ctrl-C."""
+    """Let the user edit a text of several lines; raise KeyboardInterrupt for Ctrl-C."""
     from prompt_toolkit.layout.screen import Char
 
-    # Characters that hide are shown as codes, as everywhere else.
+    # Show hidden characters as codes, as everywhere else.
     Char.display_mappings |= {char: visible(char) for char in set(text) - set("\n\t") if visible(char) != char}
     keys = KeyBindings()
 
@@ -138,11 +138,11 @@ class _Terminated(Exception):
 _waiting: list[tuple[asyncio.AbstractEventLoop, PromptSession[str]]] = []  # the prompt that waits, if any
 
 
-_background: list[str] = []  # what goes on beside the chat
+_background: list[str] = []  # work in the background, for the status line
 
 
 def show_data_stack(progress: str) -> None:
-    """Begin the status line with what is being done for the data packages, if anything; from any thread."""
+    """Begin the status line with the progress of the data packages, if any; any thread may call this."""
     _background[:] = [visible_line(f"data packages: {progress}")] if progress else []
     for loop, session in list(_waiting):
         with suppress(RuntimeError):  # it has just been left
@@ -186,11 +186,11 @@ def _session(tty: Tty, history: History, keys: KeyBindings, completer: Completer
         if completer is None or (state is not None and state.complete_index is not None):
             buffer.complete_next()
             return
-        found = list(completer.get_completions(buffer.document, CompleteEvent(completion_requested=True)))
-        if common := get_common_complete_suffix(buffer.document, found):
+        completions = list(completer.get_completions(buffer.document, CompleteEvent(completion_requested=True)))
+        if common := get_common_complete_suffix(buffer.document, completions):
             buffer.insert_text(common)
-        elif found:
-            buffer.complete_state = CompletionState(buffer.document, found)
+        elif completions:
+            buffer.complete_state = CompletionState(buffer.document, completions)
             buffer.complete_next()
 
     return PromptSession(
@@ -260,17 +260,17 @@ class Suggestions(Completer):
         typed = document.text_before_cursor
         text = typed.lstrip()
         if text.startswith(">>>"):
-            found = self._code("python", text.removeprefix(">>>").lstrip(" "))
+            completions = self._code("python", text.removeprefix(">>>").lstrip(" "))
         elif text.startswith(("!", "%%")):
-            found = self._shell(text.lstrip("!%").lstrip())
+            completions = self._shell(text.lstrip("!%").lstrip())
         elif text.startswith("%"):
-            found = self._command(text[1:])
+            completions = self._command(text[1:])
         elif text.startswith("/") and _COMMAND.match(text):
             files = self._files(text) if complete_event.completion_requested else ()
-            found = chain(self._command(text[1:], "/"), files)
+            completions = chain(self._command(text[1:], "/"), files)
         else:
-            found = self._files(text, only_paths=True)
-        offered = list(found)
+            completions = self._files(text, only_paths=True)
+        offered = list(completions)
         if len(offered) == 1 and typed.endswith(offered[0].text) and offered[0].start_position:
             return []  # it is complete already
         return offered
@@ -302,10 +302,10 @@ class Suggestions(Completer):
                 yield from self._files(argument, only_folders=wanted == "folders")
 
     def _code(self, language: str, code: str, without: tuple[str, ...] = ()) -> Iterator[Completion]:
-        found = self._interpreter.computer.complete(language, code)
-        for text, kind in found.matches:
+        completions = self._interpreter.computer.complete(language, code)
+        for text, kind in completions.matches:
             if kind not in without:
-                yield Completion(text, found.start - len(code), display=visible(text), display_meta=visible(kind))
+                yield Completion(text, completions.start - len(code), display=visible(text), display_meta=visible(kind))
 
     def _shell(self, code: str) -> Iterator[Completion]:
         offered = list(self._code("shell", code))
@@ -314,17 +314,17 @@ class Suggestions(Completer):
         elif " " in code or "/" in code:
             yield from self._files(code, escaped=True)
         elif code:
-            found: set[str] = set()
+            programs: set[str] = set()
             for folder in os.environ.get("PATH", "").split(os.pathsep):
                 with suppress(OSError):
-                    found.update(name for name in os.listdir(folder or ".") if name.startswith(code))
-            names = sorted(found)[:_MAX_SUGGESTIONS]
+                    programs.update(name for name in os.listdir(folder or ".") if name.startswith(code))
+            names = sorted(programs)[:_MAX_SUGGESTIONS]
             yield from (Completion(name, -len(code), display=visible(name)) for name in names)
 
     def _files(
         self, text: str, only_paths: bool = False, only_folders: bool = False, escaped: bool = False
     ) -> Iterator[Completion]:
-        """The files that the word at the cursor may become; in prose, only if it looks like a path."""
+        """Complete the word at the cursor to a file; in prose, only if it looks like a path."""
         match = re.search(_WORD, text)
         if match is None:
             return
@@ -335,10 +335,10 @@ class Suggestions(Completer):
         unescaped = re.sub(r"\\(.)", r"\1", path)
         head, part = os.path.split(unescaped)
         place = os.path.join(self._interpreter.computer.context.folder_here, os.path.expanduser(head))
-        found: list[tuple[str, bool]] = []
+        listed: list[tuple[str, bool]] = []
         with suppress(OSError), os.scandir(place) as entries:
-            found = [(entry.name, entry.is_dir()) for entry in entries if entry.name.startswith(part)]
-        shown = [(name, folder) for name, folder in found if part or not name.startswith(".")]
+            listed = [(entry.name, entry.is_dir()) for entry in entries if entry.name.startswith(part)]
+        shown = [(name, folder) for name, folder in listed if part or not name.startswith(".")]
         shown.sort(key=lambda each: each[0].lower())
         start = unescaped[: len(unescaped) - len(part)]
         names = [start + name + "/" * folder for name, folder in shown if folder or not only_folders]
@@ -355,7 +355,7 @@ class Suggestions(Completer):
 
 
 def status_facts(interpreter: OpenInterpreter) -> list[str]:
-    """Model, safety, context, cost and folder, the most important first. Nothing is queried for them."""
+    """List model, safety, context, cost and folder, the most important first, without querying anything."""
     mode = mode_of(interpreter)
     safety = {"ask": "asks first", "auto": "auto run"}.get(mode, str(mode))
     if mode == "auto-in-sandbox" and interpreter.sandbox == "off":
@@ -386,7 +386,7 @@ def status_facts(interpreter: OpenInterpreter) -> list[str]:
 
 
 def status_line(facts: list[str], width: int, separator: str = " · ") -> str:
-    """The line. If the folder does not fit, its last name is tried instead."""
+    """Fit the facts on one line. If the folder is too long, try its last name instead."""
     whole = fitted(facts, width, separator)
     if not facts or whole.endswith(facts[-1]) or facts[-1].count(os.sep) < 2:
         return whole
@@ -394,7 +394,7 @@ def status_line(facts: list[str], width: int, separator: str = " · ") -> str:
 
 
 def fitted(parts: list[str], width: int, separator: str = " · ") -> str:
-    """As many parts as fit, from the left; the first one is cut if even that does not fit."""
+    """Join as many parts as fit, from the left; the first one is cut if even that does not fit."""
     line = clip(parts[0], max(1, width)) if parts else ""
     for part in parts[1:]:
         longer = line + separator + part

@@ -35,7 +35,7 @@ _NUMBERED = 20  # rows that can be chosen by number
 
 
 def named(terminal: Terminal, interpreter: OpenInterpreter, actions: Mapping[str, Any]) -> Summary | None:
-    """The conversation that flags or a command name, else one that the user picks; None if they pick none."""
+    """Return the conversation that flags or a command name, else one that the user picks; None if they pick none."""
     if "continue" in actions:
         return last_in(interpreter.journal.root, os.path.abspath(interpreter.workspace))
     wanted = actions.get("resume")
@@ -60,12 +60,12 @@ def named(terminal: Terminal, interpreter: OpenInterpreter, actions: Mapping[str
 
 
 def twins_in(rows: Sequence[Summary]) -> frozenset[str]:
-    """The titles that several conversations have."""
+    """Collect the titles that several conversations have."""
     return frozenset(title for title, count in Counter(row.title for row in rows).items() if count > 1)
 
 
 def drawn(row: Summary, width: int, twins: frozenset[str] = frozenset()) -> str:
-    """A row of the list: title, age, folder, model, cost. One whose title is among `twins` has its time instead."""
+    """Draw a row of the list: title, age, folder, model, cost. Titles among `twins` have their time instead."""
     facts, wide, age = row.facts, width >= _WIDE, "now"
     for unit, size, most in (("min", 60, 60), ("h", 3600, 24), ("d", 86400, 30)):
         if size <= row.age < size * most:
@@ -97,7 +97,7 @@ def _short(path: str, width: int) -> str:
 
 
 def show(terminal: Terminal, interpreter: OpenInterpreter, session: SavedSession) -> None:
-    """The conversation so far, and what of it is gone."""
+    """Show the conversation so far, and what of it is lost."""
     terminal.display.languages = interpreter.computer.registry
     replay(terminal, session.messages)
     if session.torn:
@@ -120,12 +120,12 @@ def offer_variables(terminal: Terminal, interpreter: OpenInterpreter) -> None:
     outcomes = None
     with suppress(KeyboardInterrupt):  # it can take a while
         outcomes = follow(interpreter, conversations.restore_variables(interpreter), answer)
-    for how in (outcomes or {}).values():
-        if isinstance(how, NotRestorableError):
-            terminal.tell(str(how), "error")
+    for outcome in (outcomes or {}).values():
+        if isinstance(outcome, NotRestorableError):
+            terminal.tell(str(outcome), "error")
     if machine := conversations.still_running_on(interpreter):
         terminal.tell(f"The session on {visible(machine)} is still running, with its variables.")
-    elif outcomes and any(not isinstance(how, NotRestorableError) for how in outcomes.values()):
+    elif outcomes and any(not isinstance(outcome, NotRestorableError) for outcome in outcomes.values()):
         terminal.tell("Restored.")
     else:
         offer = conversations.variables_offer(interpreter)
@@ -140,7 +140,7 @@ def offer_variables(terminal: Terminal, interpreter: OpenInterpreter) -> None:
 
 
 def _choice(terminal: Terminal, offer: conversations.VariablesOffer) -> str:
-    """What the user wants; nothing unclear is taken for a yes."""
+    """Ask what the user wants; nothing unclear counts as a yes."""
     choices = {"y": APPROVE, "yes": APPROVE, "r": conversations.RERUN, "n": REFUSE, "no": REFUSE}
     options = "[y]es  [n]o"
     if not offer.names:
@@ -191,16 +191,16 @@ _VERIFIED_NAMES = 10
 
 
 def list_sessions(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
-    found = conversations.list_conversations(interpreter, argument)
-    if not found:
+    rows = conversations.list_conversations(interpreter, argument)
+    if not rows:
         saved = argument and conversations.list_conversations(interpreter)
         terminal.display.line("No conversation contains these words." if saved else "No conversations saved yet.")
         return
     width = terminal.tty.size()[0] - 12
-    twins = twins_in(found)
-    lines = [f"{row.id[:8]}  {drawn(row, width, twins)}" for row in found[:_SESSIONS]]
-    if len(found) > _SESSIONS:
-        lines.append(f"and {len(found) - _SESSIONS} older ones. To search: %sessions WORDS")
+    twins = twins_in(rows)
+    lines = [f"{row.id[:8]}  {drawn(row, width, twins)}" for row in rows[:_SESSIONS]]
+    if len(rows) > _SESSIONS:
+        lines.append(f"and {len(rows) - _SESSIONS} older ones. To search: %sessions WORDS")
     lines.append("To continue one: %resume ID, or `interpreter --resume ID` from the shell.")
     terminal.display.line("\n".join(lines))
 
@@ -243,11 +243,11 @@ def load_messages(terminal: Terminal, interpreter: OpenInterpreter, argument: st
 def export(form: str, terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
     """Write the conversation to the path that was typed, as the flags beside it say."""
     try:
-        words = shlex.split(argument)
+        given = shlex.split(argument)
     except ValueError:
-        words = [argument]
-    flags = {word for word in words if word.startswith("--")}
-    path = " ".join(word for word in words if not word.startswith("--"))
+        given = [argument]
+    flags = {each for each in given if each.startswith("--")}
+    path = " ".join(each for each in given if not each.startswith("--"))
     known = ("--force", "--keep-secrets", *(("--all", "--verify") if form == "script" else ()))
     if unknown := sorted(flags - set(known)):
         raise UsageError(f"There is no {unknown[0]} here, only {' and '.join(known)}.")
@@ -276,8 +276,8 @@ def export(form: str, terminal: Terminal, interpreter: OpenInterpreter, argument
 
 def _report_lines(report: VerifyReport) -> list[str]:
     if not report.ran:
-        how = "did not finish in time" if report.exit_code is None else f"ended with exit code {report.exit_code}"
-        return [f"Not verified: a fresh run {how}.", report.output.strip()]
+        ending = "did not finish in time" if report.exit_code is None else f"ended with exit code {report.exit_code}"
+        return [f"Not verified: a fresh run {ending}.", report.output.strip()]
     if report.reproduced:
         lines = ["Verified: a fresh run produced identical results."]
     elif report.different or any(report.pictures):
@@ -311,7 +311,7 @@ def replay_screen(terminal: Terminal, interpreter: OpenInterpreter, argument: st
             turns.append([])
         if turns:
             turns[-1].append(entry)
-    if not argument:  # the last one in which something was done
+    if not argument:  # the last one in which the model used the screen
         number = next((n for n in range(len(turns), 0, -1) if _has_actions(turns[n - 1])), len(turns))
     else:
         number = int(argument) if argument.isdecimal() else 0
@@ -319,8 +319,8 @@ def replay_screen(terminal: Terminal, interpreter: OpenInterpreter, argument: st
         known = f"Turns 1 to {len(turns)} are available" if turns else "There are none yet"
         raise UsageError(f"Give the number of a turn, for example %replay 1. {known}.")
     first, *rest = turns[number - 1]
-    words = " ".join(first.text.split()) if isinstance(first, Said) else ""
-    terminal.display.line(f"Turn {number}: {words}")
+    request = " ".join(first.text.split()) if isinstance(first, Said) else ""
+    terminal.display.line(f"Turn {number}: {request}")
     if not _has_actions(rest):
         terminal.display.line("The model didn't use the screen in this turn.")
         return

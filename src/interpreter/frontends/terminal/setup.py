@@ -79,8 +79,8 @@ def choose_model(terminal: Terminal, interpreter: OpenInterpreter, again: bool =
         raise NoModelError(NO_TERMINAL)
     width = min(terminal.tty.size()[0] - 1, _MAX_WIDTH)
     rows = wrapped(f"{'' if again else 'No model is set up yet. '}Pick a model. I'll remember it.", width)
-    for kind, told in _KINDS.items():
-        rows += wrapped(f"  {kind:<9} {told}", width, hanging=10 if width >= _MAX_WIDTH else 2)
+    for kind, label in _KINDS.items():
+        rows += wrapped(f"  {kind:<9} {label}", width, hanging=10 if width >= _MAX_WIDTH else 2)
     for row, variable in keys_in_environment(os.environ):
         rows.append(f"{variable} is set. To use it: --model {starting_model(row) or f'{row.prefix}/NAME'}")
     terminal.tell("\n".join([*rows, ""]), "")
@@ -129,13 +129,13 @@ def offer_data_stack(terminal: Terminal, interpreter: OpenInterpreter) -> None:
     if not (asks and wanted) or data_stack.installed():
         return
     size = " (200 MB to download, 800 MB on disk)" if wanted == list(DATA_STACK) else ""
-    words = (
+    offer = (
         f"Code for data needs packages: {', '.join(wanted)}. I can install them once for all folders{size}, "
-        "while you chat. No environment of your own is changed, and %env stack remove deletes them."
+        "while you chat. Your own environments don't change, and %env stack remove deletes them."
     )
-    terminal.tell("\n".join([*wrapped(words, min(terminal.tty.size()[0] - 1, _MAX_WIDTH)), ""]), "")
+    terminal.tell("\n".join([*wrapped(offer, min(terminal.tty.size()[0] - 1, _MAX_WIDTH)), ""]), "")
     rows = ["Yes: install them in the background", "No: ask for each package when code needs it"]
-    with suppress(KeyboardInterrupt, OSError):  # they decide later; a folder that can't be written says so later
+    with suppress(KeyboardInterrupt, OSError):  # they decide later; installing reports an unwritable folder
         data_stack.agree(choose_row(terminal, "Install the data packages?", rows, "to decide later") == 0)
 
 
@@ -245,8 +245,8 @@ def local_setup(terminal: Terminal, interpreter: OpenInterpreter) -> ModelChoice
     """Let the user choose a model on this machine; without a terminal, take the only one there is."""
     if terminal.is_attended:
         return choose(terminal, interpreter)
-    found = servers.find()
-    choices = [*_served(found), *_startable(found), *_builtin()]
+    running = servers.find()
+    choices = [*_served(running), *_startable(running), *_builtin()]
     ready = [choice for choice in choices if choice.is_ready]
     if len(ready) == 1:
         terminal.tell(f"Using {ready[0].label}", "")
@@ -262,15 +262,15 @@ def local_setup(terminal: Terminal, interpreter: OpenInterpreter) -> ModelChoice
 
 
 def choose(terminal: Terminal, interpreter: OpenInterpreter, others: Sequence[ModelChoice] = ()) -> ModelChoice:
-    """The user's choice from the list: running servers first, then `others`."""
+    """Let the user choose from the list: running servers first, then `others`."""
     while True:
-        found = servers.find()
-        for server in found:
+        running = servers.find()
+        for server in running:
             if server.problem:
                 terminal.tell(server.problem, "")
-        choices = [*_served(found), *others, *_startable(found), *_builtin()]
-        # Keys pressed in between are for the next list: not echoed, and Enter stays Enter. In plain text, the terminal
-        # itself edits the line, and would not see its end.
+        choices = [*_served(running), *others, *_startable(running), *_builtin()]
+        # Keys pressed in between are for the next list, so they aren't echoed. In plain text, the terminal
+        # itself edits the line, and would miss Enter.
         hides_keys = terminal.tty.in_foreground and not terminal.plain
         try:
             with terminal.tty.keys(marks=False) if hides_keys else nullcontext():
@@ -278,7 +278,7 @@ def choose(terminal: Terminal, interpreter: OpenInterpreter, others: Sequence[Mo
                 taken.take(terminal, interpreter)
             return taken
         except (ModelError, DownloadError) as error:
-            terminal.tell(f"{error}\n", "")  # and the list again: another choice may work
+            terminal.tell(f"{error}\n", "")  # then show the list again: another choice may work
 
 
 def start_again(terminal: Terminal, interpreter: OpenInterpreter, program: str, model: str) -> bool:

@@ -39,15 +39,15 @@ class Terminal:
         self.unanswered = False  # a question could not be asked
         self.interrupted = False  # the last turn was ended by Ctrl-C
         self.forks: Forks | None = None  # where the user has forked
-        self.shown_rules: set[str] = set()  # of projects, that the user was asked about
-        self.reset: UndoableReset | None = None  # the last %reset, which %undo can take back
-        self.left = False  # the user has said that it is enough
+        self.shown_rules: set[str] = set()  # the rules of projects that the user was asked about
+        self.reset: UndoableReset | None = None  # the last %reset, which %undo can revert
+        self.left = False  # the user wants to leave
         self.failed = False  # a turn ended with an error
         self.problem: InterpreterError | None = None  # the error, if it is one of ours
         self.busy: TurnKeyboard | None = None
         self._display: TerminalDisplay | PlainDisplay | None = None
         self._ignores_queries = not answers_queries(os.environ)
-        self._background: str | None = None  # what has been found out about it
+        self._background: str | None = None  # what is known about this terminal
 
     @property
     def display(self) -> TerminalDisplay | PlainDisplay:
@@ -67,12 +67,12 @@ class Terminal:
 
     @property
     def is_attended(self) -> bool:
-        """Whether a person sees what is shown here and can answer."""
+        """Check whether a person sees what is shown here and can answer."""
         return self.tty.can_type and self.tty.can_show
 
     @property
     def colors(self) -> bool:
-        """Whether a program's output may have colours here."""
+        """Check whether a program's output may have colours here."""
         return self._plain_colors if self.plain else self.tty.color
 
     def follow(self, interpreter: OpenInterpreter) -> None:
@@ -95,7 +95,7 @@ class Terminal:
         display.theme.set_background((self._background or "") if interpreter.theme == "auto" else interpreter.theme)
 
     def query(self, queries: str) -> list[bytes]:
-        """The terminal's answers. Keys that are typed meanwhile are kept."""
+        """Query the terminal and return its answers. Keys typed in between are kept."""
         if self._ignores_queries or not in_main_thread() or not self.tty.in_foreground:
             return []
         if self.busy is None:
@@ -109,7 +109,7 @@ class Terminal:
 
     @contextmanager
     def early_keys(self) -> Iterator[None]:
-        """For the first prompt: keep what was typed before it. A line that was ended with Enter is sent."""
+        """Keep what was typed before the first prompt. A line that was ended with Enter is sent."""
         self.typed.feed(early_keys())
         if self.plain or not self.tty.in_foreground or not in_main_thread():
             yield
@@ -126,7 +126,7 @@ class Terminal:
             self.display.finish()
 
     def tell(self, text: str, style: str = "hint") -> None:
-        """Show one of our own lines; it does not go into piped output."""
+        """Show a line that is not part of the answer; it does not go into piped output."""
         if self.tty.can_show:
             self.display.line(text, style)
         else:
@@ -148,7 +148,7 @@ class Terminal:
         self.tty.write(f"{shown}\a")
 
     def ask(self, question: str, password: bool = False, guarded: bool = False) -> str | None:
-        """One line from the user, None at the end of input; `guarded`: nothing typed before may answer it."""
+        """Ask for one line, None at the end of input; `guarded`: nothing typed before may answer it."""
         tty = self.tty
         pause = self.busy.paused("asking", guarded) if self.busy else nullcontext()
         with pause, self.display.asking() as begun:
@@ -180,13 +180,13 @@ class Terminal:
                 tty.write("\n")
                 return None
             if tty.can_type and not is_hidden and tty.has_typed():
-                # More than a line at once was pasted, not typed: it is no answer to this question.
+                # Several lines at once were pasted, not typed, so they don't answer this question.
                 tty.discard_typed()
                 return "\n"
             return line.rstrip("\r\n")
 
     def confirm(self, question: str) -> bool:
-        """Whether the user says yes. No answer is a no."""
+        """Ask a yes-or-no question. No answer is a no."""
         try:
             answer = self.ask(f"{question} (y/n) ", guarded=True)
         except KeyboardInterrupt:
@@ -201,19 +201,19 @@ class Terminal:
 
     @contextmanager
     def suspended(self) -> Iterator[None]:
-        """Another program, such as an editor, draws here and reads the keys."""
+        """Let another program, such as an editor, draw here and read the keys."""
         with self.busy.paused("elsewhere") if self.busy else nullcontext(), self.display.asking():
             yield
 
 
 def in_notebook() -> bool:
-    """Whether a Jupyter kernel runs us: there is no terminal, but a person can be asked."""
+    """Check whether a Jupyter kernel runs us: there is no terminal, but a person can be asked."""
     kernel = sys.modules.get("ipykernel.kernelapp")
     return kernel is not None and kernel.IPKernelApp.initialized()
 
 
 def reader_for(terminal: Terminal, interpreter: OpenInterpreter) -> Prompt | LineReader:
-    """The line editor, or plain lines if the terminal has none."""
+    """Return the line editor, or plain lines if the terminal has none."""
     if terminal.plain or not terminal.tty.can_type:
         return LineReader(terminal.tty, interpreter.multi_line)
     from interpreter.frontends.terminal.prompt import Prompt

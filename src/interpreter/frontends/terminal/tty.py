@@ -49,12 +49,12 @@ class Tty:
         self.stdout = stdout or sys.stdout
         self.can_type = _is_tty(self.stdin)
         self.can_show = _is_tty(self.stdout)
-        # On Windows nothing reads single keys, so nothing is drawn: lines go in and come out.
+        # On Windows nothing reads single keys, so nothing is redrawn: input and output are plain lines.
         self.dumb = sys.platform == "win32" or os.environ.get("TERM", "dumb") in ("", "dumb", "unknown")
         self._key_mode: list[object] | None = None  # while it is on
 
     def type_at_terminal(self) -> None:
-        """After standard input was read from a pipe: read keys from the terminal that shows us, if there is one."""
+        """Read keys from the controlling terminal, if there is one, after standard input was read from a pipe."""
         if self.can_type or not self.can_show:
             return
         with suppress(OSError):
@@ -83,7 +83,7 @@ class Tty:
         return columns or 80, lines or 24
 
     def cell(self) -> tuple[int, int] | None:
-        """Width and height of a character in pixels, if the system knows them."""
+        """Return width and height of a character in pixels, if the system knows them."""
         try:
             answer = fcntl.ioctl(self.stdout.fileno(), termios.TIOCGWINSZ, bytes(8))
         except (OSError, ValueError):
@@ -102,7 +102,7 @@ class Tty:
         self.stdout.flush()
 
     def read_line(self, prompt: str = "") -> str:
-        """A line, edited by the terminal itself; empty at the end of input."""
+        """Read a line, edited by the terminal itself; empty at the end of input."""
         _early.close()  # before the prompt, since what is typed after it belongs to the line
         try:
             self.write(prompt)
@@ -113,7 +113,7 @@ class Tty:
             raise
 
     def has_typed(self) -> bool:
-        """Whether there are keys that have not been read yet."""
+        """Check whether there are keys that have not been read yet."""
         if sys.platform == "win32":
             return msvcrt.kbhit()
         return bool(select.select([self.stdin], [], [], 0)[0])
@@ -128,7 +128,7 @@ class Tty:
 
     @property
     def in_foreground(self) -> bool:
-        """Whether we may change the mode: a job in the background would be stopped for it. On Windows never."""
+        """Check whether we may change the mode: a job in the background would be stopped for it. On Windows never."""
         if sys.platform == "win32":
             return False
         try:
@@ -138,7 +138,7 @@ class Tty:
 
     @contextmanager
     def keys(self, marks: bool) -> Iterator[None]:
-        """Keys are read one by one and not echoed; Ctrl-C and Ctrl-Z still work. `marks` surround a paste."""
+        """Read keys one by one without echo; Ctrl-C and Ctrl-Z still work. `marks` surround a paste."""
         iflag, oflag, cflag, lflag, ispeed, ospeed, cc = termios.tcgetattr(self.stdin.fileno())
         cc = list(cc)
         cc[termios.VMIN], cc[termios.VTIME] = 1, 0
@@ -155,7 +155,7 @@ class Tty:
                 self._key_mode = None
 
     def resume_keys(self) -> None:
-        """Set the mode again after a stop and a continue: a shell has had the terminal meanwhile."""
+        """Set the mode again after a stop and a continue: a shell used the terminal in between."""
         if self._key_mode is not None and self.in_foreground:
             _set_mode(self.stdin.fileno(), self._key_mode)
 
@@ -188,7 +188,7 @@ class Tty:
             atexit.unregister(restore)
 
     def query(self, queries: str, limit: float | None = None) -> tuple[list[bytes], bytes]:
-        """The terminal's answers, none if it is mute, and keys that were typed meanwhile. Use it inside `keys`."""
+        """Return the terminal's answers, none if it is mute, and keys typed in between. Use it inside `keys`."""
         if limit is None:
             is_remote = os.environ.get("SSH_CONNECTION") or os.environ.get("SSH_TTY")
             limit = _REMOTE_TIMEOUT if is_remote else _LOCAL_TIMEOUT
@@ -212,7 +212,7 @@ _early_keys = bytearray()
 
 
 def hide_early_keys() -> None:
-    """Keep what is typed from here to the first prompt; what the terminal has shown of it so far is erased."""
+    """Keep what is typed from now to the first prompt, and erase what the terminal has shown of it."""
     tty = Tty()
     if not (tty.in_foreground and tty.can_draw):
         return
@@ -226,7 +226,7 @@ def hide_early_keys() -> None:
 
 
 def early_keys() -> bytes:
-    """What was typed until now; the terminal is as it was before."""
+    """Stop reading early keys, restore the terminal, and return what was typed until now."""
     _early.close()
     typed = bytes(_early_keys)
     _early_keys.clear()
@@ -238,7 +238,7 @@ def unread_keys(tty: Tty) -> bytes:
 
 
 def prompt_toolkit_options(tty: Tty) -> dict[str, Any]:
-    """Input, output and colours for an application of prompt_toolkit."""
+    """Return input, output and colours for an application of prompt_toolkit."""
     from prompt_toolkit.input import create_input
     from prompt_toolkit.output import ColorDepth, create_output
 
@@ -252,15 +252,15 @@ def prompt_toolkit_options(tty: Tty) -> dict[str, Any]:
 
 
 def answers_queries(environ: Mapping[str, str]) -> bool:
-    """Whether the terminal is of a kind that answers queries."""
+    """Check whether the terminal is of a kind that answers queries."""
     return bool(environ.get("TMUX")) or not environ.get("TERM", "").startswith(_MUTE)
 
 
 def notification(environ: Mapping[str, str]) -> str:
-    """The sequence by which this terminal shows a text as a notification of the desktop; empty if none is known."""
+    """Return the escape that shows a text as a desktop notification in this terminal; empty if none is known."""
     term, program = environ.get("TERM", ""), environ.get("TERM_PROGRAM", "")
     if environ.get("TMUX") or term.startswith(("screen", "tmux")):
-        return ""  # it would stop there
+        return ""  # they don't pass it on
     if environ.get("KITTY_WINDOW_ID") or term == "xterm-kitty":
         return "\x1b]99;;{}\x1b\\"
     if program in ("iTerm.app", "WezTerm", "ghostty"):
@@ -269,7 +269,7 @@ def notification(environ: Mapping[str, str]) -> str:
 
 
 def _set_mode(fd: int, mode: list[object]) -> None:
-    # Not TCSAFLUSH: it would lose keys typed meanwhile.
+    # Not TCSAFLUSH: it would lose keys typed in between.
     termios.tcsetattr(fd, termios.TCSADRAIN, mode)  # type: ignore[arg-type]
 
 

@@ -22,7 +22,7 @@ _SEARCH_HELP = "Type to search. Arrow keys and Enter to pick, Escape to cancel."
 
 
 def choose_row(terminal: Terminal, question: str, rows: Sequence[str], leaving: str = "") -> int:
-    """The number of the row that the user chooses; KeyboardInterrupt for Ctrl-C, Escape and an empty answer.
+    """Return the number of the row that the user chooses; KeyboardInterrupt for Ctrl-C, Escape and an empty answer.
 
     `leaving` says what Escape does, if that needs saying. In plain text it is chosen by number: no row is redrawn.
     """
@@ -61,7 +61,7 @@ def choose_row(terminal: Terminal, question: str, rows: Sequence[str], leaving: 
 
 
 def search_row(tty: Tty, question: str, rows: Sequence[str], draw: Callable[[int, int], str]) -> int:
-    """The number of a row that the user finds by typing its words; KeyboardInterrupt for Ctrl-C and Escape.
+    """Return the number of a row that the user finds by typing its words; KeyboardInterrupt for Ctrl-C and Escape.
 
     `rows` are searched, `draw(number, width)` is shown.
     """
@@ -79,10 +79,10 @@ def search_row(tty: Tty, question: str, rows: Sequence[str], draw: Callable[[int
 
     typed = Buffer(multiline=False, on_text_changed=search)
     line = Window(BufferControl(typed, input_processors=[BeforeInput("Search: ")]), height=1)
-    found = Window(FormattedTextControl(marked.text), scroll_offsets=ScrollOffsets(top=1, bottom=1))
+    matches = Window(FormattedTextControl(marked.text), scroll_offsets=ScrollOffsets(top=1, bottom=1))
     heading = Window(FormattedTextControl(f"{question} {_SEARCH_HELP}"), dont_extend_height=True, wrap_lines=True)
     steps = {"up": -1, "c-p": -1, "down": 1, "c-n": 1, "pageup": -10, "pagedown": 10}
-    return _run(tty, [heading, line, found], line, marked.keys(steps, leave="c-d"))
+    return _run(tty, [heading, line, matches], line, marked.keys(steps, leave="c-d"))
 
 
 class _MarkedRows:
@@ -102,7 +102,7 @@ class _MarkedRows:
         return out or [("", "  No matches.\n")]
 
     def keys(self, steps: dict[str, int], leave: str) -> KeyBindings:
-        """Keys that move by these steps, Enter to take, and Ctrl-C, Escape and `leave` to leave."""
+        """Bind keys that move by these steps, Enter to choose, and Ctrl-C, Escape and `leave` to leave."""
         from prompt_toolkit.key_binding import KeyBindings
 
         keys = KeyBindings()
@@ -161,9 +161,9 @@ def show_download(name: str, steps: Iterable[DownloadProgress]) -> None:
             source = f" from {step.source}" if step.source else ""
             if step.step == "downloading" and announced != (announced := f"{name}{source}"):
                 verb = "Resuming" if step.done else "Downloading"
-                words = f"{verb} {announced}. If it stops, the next start resumes it."
-                bar.console.print(visible(words), markup=False, highlight=False)
+                announcement = f"{verb} {announced}. If it stops, the next start resumes it."
+                bar.console.print(visible(announcement), markup=False, highlight=False)
             if not bar.console.is_terminal and step.total and step.done * 4 // step.total > quarters:
-                quarters = step.done * 4 // step.total  # a pipe gets a few lines, and no bar before the end
+                quarters = step.done * 4 // step.total  # in a pipe, print a few lines instead of a bar
                 bar.console.print(f"{25 * quarters}%")
             bar.update(task, description=visible(step.step), completed=step.done, total=step.total or None)

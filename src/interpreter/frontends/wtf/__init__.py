@@ -56,7 +56,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def hook(shell: str) -> str:
-    """The lines for the shell's rc file."""
+    """Return the lines for the shell's rc file."""
     return (Path(__file__).parent / f"hook.{shell}").read_text(encoding="utf-8").rstrip("\n")
 
 
@@ -113,7 +113,7 @@ def _run(arguments: list[str]) -> int:
 
 
 def message_for(failure: FailedCommand, question: str = "") -> str:
-    """The message to the model. It has no environment variables, and no secrets that we recognise."""
+    """Write the message to the model, without environment variables or any secrets that we recognise."""
     import platform
 
     from interpreter.llm.secrets import redact
@@ -136,7 +136,7 @@ def message_for(failure: FailedCommand, question: str = "") -> str:
 
 
 def _source_lines(output: str, folder: str, around: int = 4) -> str:
-    """The lines around the last place inside the folder that a Python traceback names."""
+    """Quote the lines around the last place inside the folder that a Python traceback names."""
     folder = os.path.realpath(folder)
     for name, number in reversed(re.findall(r'File "([^"]+)", line (\d+)', output)):
         path = os.path.realpath(os.path.join(folder, name))
@@ -154,7 +154,7 @@ def _source_lines(output: str, folder: str, around: int = 4) -> str:
 
 
 def last_failure(environ: Mapping[str, str], piped: str = "") -> FailedCommand:
-    """The command that the shell's hook remembers, with output from a pipe, the recorder or tmux."""
+    """Return the command that the shell's hook remembers, with output from a pipe, the recorder or tmux."""
     known = environ.get("WTF_STATUS", "")
     command = environ.get("WTF_COMMAND", "") if known else ""
     status = int(known) if known.isdigit() else None
@@ -178,20 +178,20 @@ def last_failure(environ: Mapping[str, str], piped: str = "") -> FailedCommand:
 
 
 def recorded_output(text: str, status: int | None) -> str:
-    """The output of the last command with that status, between the marks that the hook puts around it."""
-    begun, found = 0, ""
+    """Find the output of the last command with that status, between the marks that the hook puts around it."""
+    begun, output = 0, ""
     for mark in _MARK.finditer(text):
         if mark["kind"] == "C":
             begun = mark.end()
         elif int(mark["status"] or 0) == status and status:
-            found = text[begun : mark.start()]
+            output = text[begun : mark.start()]
     settled = ConsoleText(MAX_OUTPUT_LENGTH)
-    settled.write(found)
+    settled.write(output)
     return settled.text().strip("\n")
 
 
 def _tmux_output(command: str, pane: str) -> str:
-    """The pane from the line where the command was typed, without the line that called us."""
+    """Capture the pane from the line where the command was typed, without the line that called us."""
     from interpreter.host import processes
 
     capture = ["tmux", "capture-pane", "-p", "-J", "-S", f"-{_TMUX_LINES}", "-t", pane]

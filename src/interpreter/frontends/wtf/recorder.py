@@ -36,7 +36,7 @@ class Recording:
 
 
 def read_recording(path: str) -> bytes:
-    """The last bytes, oldest first; nothing if the file is missing, not ours, or no recording."""
+    """Read the last bytes, oldest first; none if the file is missing, not ours, or no recording."""
     try:
         is_ours = os.stat(path).st_uid == os.getuid() and os.path.basename(path).startswith(_PREFIX)
         return Path(path).read_bytes()[:MAX_BYTES] if is_ours else b""
@@ -45,7 +45,7 @@ def read_recording(path: str) -> bytes:
 
 
 def record(command: Sequence[str]) -> int:
-    """Run the shell, or another program, until it ends; its exit code."""
+    """Run the shell, or another program, until it ends; return its exit code."""
     if os.environ.get(RECORDING):
         raise UsageError("This shell is already being recorded.")
     if sys.platform == "win32" or not (sys.stdin.isatty() and sys.stdout.isatty()):

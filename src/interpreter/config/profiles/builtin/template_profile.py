@@ -10,7 +10,7 @@ interpreter.custom_instructions = "The user is called Ada and likes short answer
 # interpreter.llm.api_base = "http://localhost:1234/v1"
 # interpreter.llm.context_window = 16000
 # interpreter.auto_run = True  # run code without asking
-# interpreter.messages = [{"role": "user", "type": "message", "content": "We speak of my thesis."}]
+# interpreter.messages = [{"role": "user", "type": "message", "content": "We are talking about my thesis."}]
 
 # Code to define before the first block:
 # interpreter.computer.run("python", "import pandas as pd")

@@ -365,7 +365,7 @@ function switchTheme() {
   drawFrames();
 }
 
-// Frames have a theme of their own.
+// Frames have a separate theme.
 function drawFrames() {
   for (const each of state.open?.entries || []) each.version += 1;
   changed();

@@ -261,7 +261,7 @@ export function Diff({ text }) {
   return html`<pre class="diff" tabindex="0" aria-label="Difference">${lines.map((line) => html`<span class=${kind(line)}>${line}${"\n"}</span>`)}</pre>`;
 }
 
-// -- questions in words and input ------------------------------------------------------------------------------------------
+// -- text questions and input ----------------------------------------------------------------------------------------------
 
 const CHOICES = { approve: "Yes", refuse: "No", keep: "Keep my changes", grant: "Allow" };
 
@@ -366,7 +366,7 @@ export function Figure({ src, name, data }) {
   </figure>`;
 }
 
-// HTML that code made runs in a frame with an origin of its own; all it can tell us is how high it is.
+// HTML that code made runs in a frame with a separate origin; all it can send us is its height.
 export function Frame({ src, title }) {
   const frame = useRef();
   const [height, setHeight] = useState(120);

@@ -190,7 +190,7 @@ export class Session {
     this.plan = null;
     this.cost = 0;
     this.unpriced = false;
-    this.status = ""; // what is going on, in a few words
+    this.status = ""; // what the session is doing, in a few words
     this.connection = "connecting"; // connecting, open, waiting, closed
     this.caughtUp = false;
     this.undone = false;

@@ -38,7 +38,7 @@ class Command(NamedTuple):
 
 
 def slash_command(text: str) -> str | None:
-    """`/undo 2` as `%undo 2`; None if the first word is not a command, or is an existing path."""
+    """Turn `/undo 2` into `%undo 2`; None if the first word is not a command, or is an existing path."""
     word = text.split(None, 1)[0]
     is_command = any(row.name == word[1:] for row in COMMANDS)
     return f"%{text[1:]}" if is_command and not os.path.exists(word) else None
@@ -112,7 +112,7 @@ def _open(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> No
 
 
 def _last_written(interpreter: OpenInterpreter) -> str | None:
-    """The last file that a block wrote, if looking at it runs nothing."""
+    """Find the last file that a block wrote, if opening it runs nothing."""
     for point in reversed(interpreter.timeline.blocks):
         changes = interpreter.timeline.changes(point.id)
         for change in changes.listed if changes is not None else ():

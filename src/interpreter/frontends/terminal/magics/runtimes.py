@@ -28,10 +28,10 @@ _HEADINGS = ("name", "type", "shape", "size", "preview")
 
 
 def list_variables(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
-    found = interpreter.computer.variables(argument or None)
+    by_language = interpreter.computer.variables(argument or None)
     width = terminal.tty.size()[0] - 1
     kept = [at for at in range(len(_HEADINGS)) if width >= 60 or at in (0, 1, 4)]
-    for language, variables in found.items():
+    for language, variables in by_language.items():
         if not variables:
             continue
         rows = [
@@ -45,20 +45,20 @@ def list_variables(terminal: Terminal, interpreter: OpenInterpreter, argument: s
         padded = [column_texts(column, right=False, widest=30) for column in columns[:-1]]
         for row in zip(*padded, columns[-1], strict=True):
             terminal.tty.write(clip(GAP.join(["", *row]), width).rstrip() + "\n")
-    if not any(found.values()):
+    if not any(by_language.values()):
         terminal.display.line(f"No {argument or 'session'} has any variables yet.")
 
 
 def list_languages(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
     runtimes = interpreter.computer.runtimes
-    found = [(each, runtimes.runtime(each.name).installed()) for each in interpreter.computer.languages]
-    widest = max(len(each.name) for each, _ in found)
-    for language, program in found:
+    programs = [(each, runtimes.runtime(each.name).installed()) for each in interpreter.computer.languages]
+    widest = max(len(each.name) for each, _ in programs)
+    for language, program in programs:
         if program is not None:
             terminal.display.line(f"  {language.name:{widest}}  {program or 'ready'}")
-    if any(program is None for _, program in found):
+    if any(program is None for _, program in programs):
         terminal.display.line("Not installed:", "heading3" if not terminal.plain else "hint")
-    for language, program in found:
+    for language, program in programs:
         if program is None:
             terminal.display.line(f"  {language.name:{widest}}  {language.install}")
 
@@ -164,7 +164,7 @@ def run_file(terminal: Terminal, interpreter: OpenInterpreter, argument: str) ->
 
 
 def run_code(terminal: Terminal, interpreter: OpenInterpreter, line: str) -> None:
-    """`!command`, `%% command` and `>>> code`, in the runtime that the model uses; it does not see those with %%."""
+    """Run `!command`, `%% command` or `>>> code` in the runtime that the model uses; the model doesn't see %%."""
     if line.startswith(">>>"):
         language, code, example = "python", own_blocks.python_of(line), "some code after >>>, for example >>> 1 + 1"
     else:

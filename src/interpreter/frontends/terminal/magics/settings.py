@@ -36,7 +36,7 @@ _SWITCHES = {"true": True, "on": True, "yes": True, "false": False, "off": False
 
 
 def _switched(argument: str, now: bool) -> bool:
-    """On or off as typed; if nothing was typed, the opposite of `now`."""
+    """Read on or off as typed; if nothing was typed, return the opposite of `now`."""
     word = argument.lower()
     if word and word not in _SWITCHES:
         raise UsageError(f"Use true or false, not {argument}.")

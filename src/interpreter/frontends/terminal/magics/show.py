@@ -1,6 +1,6 @@
 """%show: a value of a live runtime. A table can be sorted, filtered, searched, summed up, exported and copied.
 
-The value stays where it is, and as it is: the runtime sends the rows on the screen, and nothing more.
+The value stays in the runtime, unchanged: the runtime sends only the rows on the screen.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _OPTION = re.compile(r"(?:^|\s)(?:(sort|filter|find|columns|rows|stats|export)=(
 
 
 class ShownValue:
-    """A value in a runtime, to look at again and again."""
+    """A value in a runtime that can be read repeatedly."""
 
     def __init__(self, interpreter: OpenInterpreter, language: str, name: str) -> None:
         self._interpreter, self._language, self.name = interpreter, language, name
@@ -69,14 +69,14 @@ class ShownValue:
         return self._interpreter.computer.look(self._language, self.name, rows, columns, asked, again)
 
     def table(self, rows: Window, columns: Window, view: TableQuery, again: bool = False) -> TableWindow:
-        found = self.look(rows, columns, view, again)
-        return found if isinstance(found, TableWindow) else TableWindow("", 0, 0)
+        value = self.look(rows, columns, view, again)
+        return value if isinstance(value, TableWindow) else TableWindow("", 0, 0)
 
     def file(self, view: TableQuery, form: str) -> File:
-        found = self.look((0, 0), (0, 0), replace(view, export=form, stats=None))
-        if not isinstance(found, File):
+        value = self.look((0, 0), (0, 0), replace(view, export=form, stats=None))
+        if not isinstance(value, File):
             raise UsageError("The session sent no file.")
-        return found
+        return value
 
     def stop(self) -> None:
         self._interpreter.computer.runtimes.runtime(self._language).stop_looking()
@@ -134,15 +134,15 @@ def show(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> Non
 
 
 def parsed(text: str) -> tuple[str, dict[str, str]]:
-    """`df sort=total desc filter=region == "EU"` as the name and the options; the value of one ends before the next."""
-    found = list(_OPTION.finditer(text))
+    """Split `df sort=total desc filter=region == "EU"` into the name and the options; a value ends at the next."""
+    matches = list(_OPTION.finditer(text))
     options: dict[str, str] = {}
-    for option, end in zip(found, [*(each.start() for each in found[1:]), len(text)], strict=False):
+    for option, end in zip(matches, [*(each.start() for each in matches[1:]), len(text)], strict=False):
         value = text[option.end() : end].strip()
         if value[:1] in ("'", '"') and value.endswith(value[0]) and value.count(value[0]) == 2:
             value = value[1:-1]
         options[option[1] or option[2]] = value
-    name = text[: found[0].start()].strip() if found else text
+    name = text[: matches[0].start()].strip() if matches else text
     if stray := re.search(r"\s(\w+)=(?!=)", name):
         raise UsageError(f"There is no option {stray[1]}= here. %help show lists the options.")
     return name, options
@@ -159,19 +159,19 @@ def view_of(options: dict[str, str]) -> TableQuery:
 
 
 def _language_of(interpreter: OpenInterpreter, name: str) -> str:
-    """The first language that knows the name. If none does, the first of all, which then reports the error."""
+    """Find the first language that knows the name. If none does, return the first of all, which reports the error."""
     first = re.match(r"\$?([\w$]+)", name)
     names = [language.name for language in interpreter.computer.languages]
     try:
-        found = interpreter.computer.variables() if first else {}
+        variables = interpreter.computer.variables() if first else {}
     except InterpreterError:
-        found = {}
-    known = [each for each in names if any(first and row.name == first[1] for row in found.get(each, ()))]
+        variables = {}
+    known = [each for each in names if any(first and row.name == first[1] for row in variables.get(each, ()))]
     return next(iter(known or names), "")
 
 
 def copy(terminal: Terminal, text: str) -> str:
-    """Put a text on the clipboard: of this machine, or through the terminal of the machine that the user sits at."""
+    """Copy a text to this machine's clipboard, or through the terminal to that of the user's machine."""
     from interpreter.computer_api.platforms import open_clipboard
 
     if len(text) > _MAX_COPY_LENGTH:
@@ -196,7 +196,7 @@ def copy(terminal: Terminal, text: str) -> str:
 
 
 def drawn(table: TableWindow, width: int) -> tuple[list[str], list[tuple[int, int]]]:
-    """The lines of a part of a table, the first one its header, and where in it the columns that fit are.
+    """Draw part of a table: its lines, the header first, and where in a line each column that fits is.
 
     Numbers are aligned to the right. The labels of the rows are always at the left.
     """
@@ -230,7 +230,7 @@ def column_texts(texts: Sequence[str], right: bool, widest: int) -> list[str]:
 
 
 def show_table(terminal: Terminal, source: ShownValue, first: TableWindow, view: TableQuery, at_once: bool) -> None:
-    """All of a small table, a view of a large one; its beginning if no keys can be read."""
+    """Show all of a small table, or a view of a large one; only its beginning if no keys can be read."""
     columns, lines = terminal.tty.size()
     rows, places = drawn(first, columns - 1)
     fits = at_once or (first.rows <= lines - 4 and len(places) == first.columns)
@@ -244,7 +244,7 @@ def show_table(terminal: Terminal, source: ShownValue, first: TableWindow, view:
 
 
 def show_output(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
-    """All that the last block wrote, also what was shortened when it was shown."""
+    """Show all that the last block wrote, also what was shortened before."""
     output = interpreter.computer.context.last_output
     if output is None:
         raise UsageError("No block has run yet.")
@@ -252,7 +252,7 @@ def show_output(terminal: Terminal, interpreter: OpenInterpreter, argument: str)
 
 
 def show_text(terminal: Terminal, title: str, text: str) -> None:
-    """The text, on the whole screen if it is longer than that."""
+    """Show the text, on the whole screen if it is longer than that."""
     columns, lines = terminal.tty.size()
     rows = [visible(row, OUTPUT) for row in text.expandtabs().split("\n")]
     height = sum(1 + (cells(row) - 1) // columns for row in rows)
@@ -274,7 +274,7 @@ def _show(terminal: Terminal, view: TableView | TextView, title: str, rows: list
 class TableView:
     """A part of a table, fetched as it is moved. Positions are rows and columns of the table.
 
-    What the runtime is asked for, it is asked for in a thread, so that a slow answer can be stopped.
+    A thread sends the requests to the runtime, so that a slow answer can be stopped.
     """
 
     keys = "s sort  f filter  / search  i statistics  e export  c copy  r reset  q leave"
@@ -295,7 +295,7 @@ class TableView:
         self._failed: object = None
 
     def lines(self, width: int, height: int) -> list[str]:
-        """The lines on the screen; the first one is a heading."""
+        """Draw the screen; the first line is a heading."""
         self._height = height - 1
         if self.statistics:
             return self.statistics[:height]
@@ -338,7 +338,7 @@ class TableView:
         self.left = min(self.left, self.column)
 
     def press(self, key: str) -> None:
-        """A key that acts on the chosen column or on all of it."""
+        """Handle a key that acts on the chosen column or on the whole table."""
         at = self.column - self._loaded[1][0]
         name = self._table.header[at] if 0 <= at < len(self._table.header) else ""
         self.message = ""
@@ -362,7 +362,7 @@ class TableView:
         self.view, self.top, self._failed = replace(self.view, **changes), 0, None
 
     def enter(self, what: str, text: str) -> None:
-        """The text that was typed for a filter, a search or an export."""
+        """Apply what was typed for a filter, a search or an export."""
         if what != "export":
             self.change(**{what: text.strip()})
         elif text.strip():
@@ -389,7 +389,7 @@ class TableView:
         return "i goes back to the table"
 
     def _do(self, work: Callable[[], str]) -> None:
-        """Do it in a thread, and then show the message that it gives; what comes quickly is on the screen at once."""
+        """Do it in a thread, then show its message; wait briefly, so that quick results show at once."""
 
         def run() -> None:
             try:
@@ -418,7 +418,7 @@ class TextView:
         self._height = 0
 
     def lines(self, width: int, height: int) -> list[str]:
-        """The lines on the screen; the first one is a heading."""
+        """Draw the screen; the first line is a heading."""
         self._height = height - 1
         shown = self._rows[self.top : self.top + self._height]
         return [visible(self._title), *(clip(row[self.left :], width) for row in shown)]
@@ -483,9 +483,9 @@ def _run_full_screen(terminal: Terminal, view: TableView | TextView) -> None:
         table = view
 
         def ask(event: KeyPressEvent) -> None:
-            what, words = _ASKED[event.data]
+            what, label = _ASKED[event.data]
             if not table.busy:
-                asked[:] = [what, words]
+                asked[:] = [what, label]
                 entry.text = getattr(table.view, what)
                 entry.buffer.cursor_position = len(entry.text)
                 event.app.layout.focus(entry)

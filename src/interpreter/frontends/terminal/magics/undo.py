@@ -69,13 +69,13 @@ class UndoOptions(NamedTuple):
 
 def parse(argument: str) -> UndoOptions:
     """Parse the words after the command; UndoError if one of them is unknown."""
-    words = argument.lower().split()
-    places = [word for word in words if word == NOW or re.fullmatch("-?[0-9]+", word)]
+    given = argument.lower().split()
+    places = [each for each in given if each == NOW or re.fullmatch("-?[0-9]+", each)]
     known = {*places, *OPTIONS, "--yes", "--blocks"}
-    if unknown := [word for word in words if word not in known]:
+    if unknown := [each for each in given if each not in known]:
         raise UndoError(f"Unknown option: {unknown[0]}. Use a number, or {', '.join(OPTIONS)}.")
-    parts = tuple(part for part in PARTS if f"--{part}" in words) or PARTS
-    blocks, yes = ("--block" in words or "--blocks" in words), ("-y" in words or "--yes" in words)
+    parts = tuple(part for part in PARTS if f"--{part}" in given) or PARTS
+    blocks, yes = ("--block" in given or "--blocks" in given), ("-y" in given or "--yes" in given)
     return UndoOptions(parts, blocks, yes, places[-1] if places else "")
 
 
@@ -157,12 +157,12 @@ def _perform(terminal: Terminal, interpreter: OpenInterpreter, plan: UndoPlan, k
     listed = not asks and bool(lines(plan))
     if listed:
         _show(terminal, plan, done=True)
-    told = [] if listed else [summary(undone)]
-    told += sentences(undone, shown=listed or (asks and not yes))
+    report = [] if listed else [summary(undone)]
+    report += sentences(undone, shown=listed or (asks and not yes))
     if plan.back and not plan.is_empty:
-        told.append("To bring it back, use %redo before running anything else.")
-    if told:
-        terminal.display.line("\n".join(told))
+        report.append("To bring it back, use %redo before running anything else.")
+    if report:
+        terminal.display.line("\n".join(report))
 
 
 def _show(terminal: Terminal, plan: UndoPlan, done: bool) -> None:
@@ -172,7 +172,7 @@ def _show(terminal: Terminal, plan: UndoPlan, done: bool) -> None:
 
 
 def _overwritten(terminal: Terminal, interpreter: OpenInterpreter, plan: UndoPlan) -> set[str]:
-    """Ask about each file that was changed since the blocks ran: the paths to restore."""
+    """Ask about each file that was changed since the blocks ran; return the paths to restore."""
     overwrite: set[str] = set()
     for number, step in enumerate(plan.drifted):
         left = [each.path for each in plan.drifted[number:]]
@@ -198,7 +198,7 @@ def _overwritten(terminal: Terminal, interpreter: OpenInterpreter, plan: UndoPla
 
 
 def show_difference(terminal: Terminal, text: str, most: int | None = None) -> int:
-    """Show a diff; how many lines of it were left out."""
+    """Show a diff and return how many of its lines were left out."""
     shown, left = diff_rows(text, getattr(terminal.display, "theme", None), most)
     terminal.display.finish()
     terminal.tty.write("".join(f"{row}\n" for row in shown))
@@ -211,7 +211,7 @@ def show_difference(terminal: Terminal, text: str, most: int | None = None) -> i
 
 
 def lines(plan: UndoPlan) -> list[str]:
-    """What a plan would change, part by part, and what it leaves out."""
+    """Describe what a plan would change, part by part, and what it leaves out."""
     messages = []
     for message in plan.messages:
         if (message.get("role"), message.get("format")) == ("computer", "html"):
@@ -242,7 +242,7 @@ def lines(plan: UndoPlan) -> list[str]:
 
 
 def _some(rows: Sequence[str], most: int, what: str) -> list[str]:
-    """The first rows. A row that only says that there is one more would be no shorter."""
+    """Keep the first rows, and count the others. A row that says there is one more would be no shorter."""
     if len(rows) <= most + 1:
         return list(rows)
     return [*rows[:most], f"and {len(rows) - most} more {what}"]
@@ -272,7 +272,7 @@ def summary(undone: UndoResult) -> str:
     plan = undone.plan
     steps = [step for step in plan.files.steps if step.path in undone.restored] if plan.files is not None else []
     files = sum(not touch.is_folder for touch in _touches(steps, _UNDO_VERBS))  # a renamed file counts once
-    names = [name for name, how in undone.variables.items() if isinstance(how, Restored)]
+    names = [name for name, outcome in undone.variables.items() if isinstance(outcome, Restored)]
     parts = [counted(count, what) for count, what in ((len(plan.messages), "message"), (files, "file")) if count]
     if undone.restored and not files:
         parts.append("folders")
@@ -284,17 +284,17 @@ def summary(undone: UndoResult) -> str:
 
 
 def sentences(undone: UndoResult, shown: bool = True) -> list[str]:
-    """What did not go as expected and was not `shown` before."""
+    """List what did not go as expected and was not `shown` before."""
     plan = undone.plan
     obstacles = [each for each in plan.variables if each.obstacle]
     others = tuple(each for each in obstacles if each.language not in undone.variables)
     twice = {each.sentence for each in others}
     if not shown:
-        more = [words for words in undone.sentences if words not in twice]
+        more = [sentence for sentence in undone.sentences if sentence not in twice]
         return _some([*_variable_lines(replace(plan, variables=others)), *more], _SENTENCES, "of these")
     before = {*twice, *(f"{each.language}: " for each in obstacles)}
     before |= {f"{each.folder} is left" for each in (plan.files.repositories if plan.files else ())}
-    new = [words for words in undone.sentences if words not in plan.notes and not words.startswith(tuple(before))]
+    new = [each for each in undone.sentences if each not in plan.notes and not each.startswith(tuple(before))]
     return _some(new, _SENTENCES, "of these")
 
 
@@ -316,11 +316,11 @@ class CheckpointList:
         self._times = [text.rjust(max(map(len, times))) for text in [*times, ""]] if times else []
 
     def searched(self) -> list[str]:
-        """The words that each row can be found by."""
+        """Return the text that each row can be found by."""
         return [f"{self.name(place)} {self._label(place)} {self._gist(place)}" for place in self.places]
 
     def drawn(self, number: int, width: int) -> str:
-        """A row of the list: number, time, what came next, and what would be restored."""
+        """Draw a row of the list: number, time, what came next, and what would be restored."""
         place = self.places[number]
         head = f"{self.name(place):>4}  " + (f"{self._times[place]}  " if width >= _NARROW else "")
         gist = self._gist(place)
@@ -334,14 +334,14 @@ class CheckpointList:
         return f"{head}{label}{' ' * (room - cells(label))}  {gist}"
 
     def name(self, place: int) -> str:
-        """The number of its checkpoint, or `now`."""
+        """Return the number of its checkpoint, or `now`."""
         return NOW if place == self._timeline.present else str(self._timeline.checkpoints[place].id)
 
     def _label(self, place: int) -> str:
         return "the latest state" if place == self._timeline.present else labelled(self._timeline.checkpoints[place])
 
     def _gist(self, place: int) -> str:
-        """A short summary of what would be restored, without reading the disk."""
+        """Summarize what would be restored, without reading the disk."""
         timeline, variables = self._timeline, False
         if all(here == place for here in timeline.places.values()):
             return "here"
@@ -350,15 +350,15 @@ class CheckpointList:
         first, last = sorted((place, timeline.places["variables"]))
         for point in timeline.checkpoints[first:last]:
             if point.mark and point.language:  # and its block ran in a runtime that can be rewound
-                found = self._computer.get_language(point.language)
-                name = found.name if found is not None else point.language
+                language = self._computer.get_language(point.language)
+                name = language.name if language is not None else point.language
                 variables = variables or name in point.mark.states
         counts = (abs(self._message_count - timeline.at(place)), "message"), (len(files), "file")
         parts = [counted(count, what) for count, what in counts if count]
         return ", ".join([*parts, *(["variables"] if variables else [])]) or "nothing"
 
     def _paths_of(self, point: Checkpoint) -> set[str]:
-        """The files that the block after a checkpoint changed; those of a repository count as one."""
+        """Collect the files that the block after a checkpoint changed; those of a repository count as one."""
         changes = self._timeline.changes(point.id) if point.kind != "turn" else None
         pairs = changes.pairs if changes is not None else {}
         files = [path for path, pair in pairs.items() if any(item and item.kind != "folder" for item in pair)]
@@ -366,7 +366,7 @@ class CheckpointList:
 
 
 def labelled(point: Checkpoint) -> str:
-    """A checkpoint by what came next: the request, or the code."""
+    """Label a checkpoint with what came next: the request, or the code."""
     if point.kind == "turn":
         return point.label or "(a turn)"
     sign = SIGNS.get((point.language or "").lower(), "") if point.kind == "own" else f"  {point.language}: "
@@ -374,6 +374,6 @@ def labelled(point: Checkpoint) -> str:
 
 
 def clock_time(moment: float) -> str:
-    """Today's by the clock, older ones with the day."""
+    """Format a time: today's by the clock, older ones with the day."""
     then, now = time.localtime(moment), time.localtime()
     return time.strftime("%H:%M" if then[:3] == now[:3] else "%d %b %H:%M", then)

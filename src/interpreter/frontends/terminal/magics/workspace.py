@@ -38,20 +38,20 @@ _VERBS = {"create": "create", "restore": "change", "delete": "delete", "attribut
 
 
 def diff(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
-    words, display = argument.split(), terminal.display
-    numbers = [word for word in words if word != "--all"]
+    given, display = argument.split(), terminal.display
+    numbers = [each for each in given if each != "--all"]
     if len(numbers) > 1 or (numbers and not re.fullmatch("-?[0-9]+", numbers[0])):
         raise UndoError("Give a number, for example %diff 4. %rewind lists them.")
     for point in _blocks(interpreter, int(numbers[0]) if numbers else None):
-        found = interpreter.timeline.diff(point.id, data="--all" not in words)
+        diffs = interpreter.timeline.diff(point.id, data="--all" not in given)
         display.line(f"{point.id}  {labelled(point).strip()}")
-        if not found:
+        if not diffs:
             display.line("It changed no files in the workspace.")
-        inside_git = Counter(folder for path in found if (folder := repository_of(path)) is not None)
+        inside_git = Counter(folder for path in diffs if (folder := repository_of(path)) is not None)
         for folder, count in inside_git.items():
             display.line(f"{folder}: {count} changes made by git")
-        most, is_short = None if "--all" in words else _DIFF_LINES, False
-        for path, text in found.items():
+        most, is_short = None if "--all" in given else _DIFF_LINES, False
+        for path, text in diffs.items():
             if repository_of(path) is not None:
                 continue
             left = show_difference(terminal, text, most)
@@ -61,13 +61,13 @@ def diff(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> Non
 
 
 def _blocks(interpreter: OpenInterpreter, number: int | None) -> list[Checkpoint]:
-    """The block with this number, those of the turn with this number, or the last one that changed anything."""
+    """Return the block with this number, those of the turn with this number, or the last one that changed anything."""
     timeline = interpreter.timeline
     if number is None:
-        found = next((point for point in reversed(timeline.blocks) if timeline.changes(point.id)), None)
-        if found is None:
+        changed = next((point for point in reversed(timeline.blocks) if timeline.changes(point.id)), None)
+        if changed is None:
             raise UndoError("No block has changed a file in the workspace.")
-        return [found]
+        return [changed]
     place = timeline.place_of(number)
     if timeline.checkpoints[place].kind != "turn":
         return [timeline.checkpoints[place]]
@@ -97,7 +97,7 @@ def why(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None
 
 
 def _origin(interpreter: OpenInterpreter, point: Checkpoint, what: str) -> Iterator[str]:
-    """Which block last changed something, who approved it, and why it ran."""
+    """Describe which block last changed something, who approved it, and why it ran."""
     when = clock_time(point.time)
     when = when if " " in when else time.strftime("%H:%M:%S", time.localtime(point.time))
     if point.kind == "own":
@@ -108,14 +108,14 @@ def _origin(interpreter: OpenInterpreter, point: Checkpoint, what: str) -> Itera
         if block is None or block.by not in _APPROVALS:
             approval = f"run at {when}; who approved it is not recorded"
         else:
-            how = "edited and approved" if block.decision == "edited" else "approved"
-            approval = _APPROVALS[block.by].format(how=how, time=when)
+            verb = "edited and approved" if block.decision == "edited" else "approved"
+            approval = _APPROVALS[block.by].format(how=verb, time=when)
         yield f"{what}: block {point.id}, {approval}"
         before = [each for each in interpreter.timeline.checkpoints if each.id < point.id and each.kind == "turn"]
         content = (before[-1].anchor or {}).get("content") if before else "(unknown)"
-        words = " ".join(content.split()) if isinstance(content, str) else before[-1].label
-        words = words if len(words) <= _REQUEST else f"{words[:_REQUEST]}..."
-        yield f"in reply to: {words}"
+        request = " ".join(content.split()) if isinstance(content, str) else before[-1].label
+        request = request if len(request) <= _REQUEST else f"{request[:_REQUEST]}..."
+        yield f"in reply to: {request}"
     code = (point.code or point.label).rstrip().split("\n")
     yield from (f"    {line}" for line in code[:_CODE_LINES])
     if len(code) > _CODE_LINES:

@@ -8,13 +8,13 @@ from interpreter.console_text import OUTPUT, visible
 
 RESET = "\x1b[0m"
 LINE_LIMIT = 4000  # characters of one line that are kept for the screen
-_HELD_LIMIT = 4096  # an escape that is longer than this is no escape
+_HELD_LIMIT = 4096  # longer sequences aren't treated as escapes
 _STYLES_KEPT = 8
 
 SGR = re.compile(r"\x1b\[[0-9;:]*m")
 # One part of a style: a colour with its own numbers, or a number.
 _STYLE_PART = re.compile(r"0*[345]8(?:;0*5;\d*|;0*2;\d*;\d*;\d*|:[\d:]*)|[\d:]+")
-# `31` and `91` as one writes them with `38;5;`, without zeros.
+# `31` and `91` in the form with `38;5;`, without leading zeros.
 _PALETTE = {
     f"{tens}{number}": f"{ground}8;5;{number + more or ''}"
     for tens, ground, more in (("3", 3, 0), ("4", 4, 0), ("9", 3, 8), ("10", 4, 8))
@@ -99,7 +99,7 @@ class ProgramText:
                         self._styled = True
 
     def _readable(self, codes: str) -> str:
-        """The style without what hides text: `8`, and a colour that is also the one behind the text."""
+        """Drop what hides text from a style: `8`, and a colour that is also the one behind the text."""
         kept = []
         for part in _STYLE_PART.findall(codes):
             number = ";".join(each.lstrip("0") for each in re.split("[:;]+", part))
@@ -146,7 +146,7 @@ class ProgramText:
 
 
 def program_text(text: str, color: bool) -> str:
-    """Something that a program says, with its colours if it may have them."""
+    """Make a program's text safe to show, with its colours if it may have them."""
     program = ProgramText(color, limit=None)
     return "\n".join([*program.feed(text), program.open])
 
@@ -156,7 +156,7 @@ def without_styles(text: str) -> str:
 
 
 def cells(text: str) -> int:
-    """How many columns a line takes on the screen."""
+    """Count the columns that a line takes on the screen."""
     from rich.cells import cell_len
 
     return cell_len(without_styles(text).expandtabs(8))
@@ -184,7 +184,7 @@ def clip(text: str, width: int) -> str:
 
 
 def wrapped(text: str, width: int, hanging: int = 0) -> list[str]:
-    """Plain text in lines that fit. A continued line is indented like its beginning, plus `hanging`."""
+    """Wrap plain text into lines that fit. A continued line is indented like its beginning, plus `hanging`."""
     from textwrap import wrap
 
     rows: list[str] = []

@@ -47,7 +47,7 @@ _is_chart = object_of(panels=list_of(_PANEL, 6, 1))
 
 
 def chart_in(png: bytes) -> list[dict[str, Any]]:
-    """The panels inside an image; empty if it has none, or anything else than the session writes."""
+    """Read the panels inside an image; empty if it has none, or anything that the session doesn't write."""
     size, body = int.from_bytes(png[_HEADER : _HEADER + 4], "big") + 4, png[_HEADER + 4 :]
     if body.startswith(_KEYWORD):
         with suppress(ValueError, RecursionError, zlib.error):
@@ -57,7 +57,7 @@ def chart_in(png: bytes) -> list[dict[str, Any]]:
 
 
 def drawn_chart(panels: list[dict[str, Any]], width: int, lines: int, theme: Theme) -> list[str]:
-    """The rows of a chart that is at most so wide; its panels are below each other."""
+    """Draw a chart that is at most this wide; its panels are below each other."""
     height = max(6, min(20, (lines * 2 // 3 - 4) // max(1, len(panels))))
     shown = [_Panel(panel, min(width, _MAX_WIDTH), height, theme).rows() for panel in panels]
     return [row for rows in shown for row in ["", *rows]][1:]
@@ -70,7 +70,7 @@ class _Panel:
         self.width, self.height, self.theme = width, height, theme
         self.title, self.x, self.y = (visible_line(panel[name]) for name in ("title", "x", "y"))
         self.ticks = [[(at, visible_line(label)) for at, label in panel[name]] for name in ("x_ticks", "y_ticks")]
-        # Bars first, and what is grey, such as error bars, below what has a colour.
+        # Draw bars first, and grey parts such as error bars below coloured ones.
         self.series = sorted(panel["series"], key=lambda each: (each["kind"] not in _BAR_KINDS, each["color"] > ""))
         keys = list(dict.fromkeys((each["color"], each["name"]) for each in panel["series"] if each["color"]))
         colors = list(dict.fromkeys(color for color, _ in keys))
@@ -95,7 +95,7 @@ class _Panel:
     # -- bars of categories --------------------------------------------------------------------------------------
 
     def _categories(self) -> list[str]:
-        """A row for each bar, with its name and its value; empty if these are no bars of categories."""
+        """Draw a row for each bar, with its name and its value; none if these aren't bars of categories."""
         kinds = {each["kind"] for each in self.series if each["color"] or each["kind"] in _BAR_KINDS}
         way = int(kinds == {"rows"})  # the axis of the categories
         names = self.ticks[way]
@@ -161,14 +161,14 @@ class _Panel:
         return rows + self._hint(" " * (gutter + 2) + self._centred(self.x, self.columns))
 
     def _y_labels(self) -> dict[int, str]:
-        """By row; fewer of them if two would share one."""
+        """Return the labels by row; fewer of them if two would share one."""
         last = self.height - 1
         places = [(round((_SCALE - at) * last / _SCALE), clip(label, self.width // 3)) for at, label in self.ticks[1]]
         strides = (places[::stride] for stride in range(1, len(places) + 1))
         return next((dict(some) for some in strides if len(dict(some)) == len(some)), {})
 
     def _x_axis(self) -> tuple[str, str]:
-        """The axis with its ticks, and the labels below it; fewer of them if they would touch."""
+        """Draw the axis with its ticks, and the labels below it; fewer of them if they would touch."""
         last, axis, below = self.columns - 1, ["─"] * self.columns, ""
         places = [(round(at * last / _SCALE), cells(label), label) for at, label in self.ticks[0]]
         starts = [(max(0, min(at - size // 2, last + 1 - size)), size, at, label) for at, size, label in places]

@@ -66,7 +66,7 @@ class CodeLines:
         return self._colored(visible(text))[0]
 
     def _colored(self, text: str) -> tuple[str, bool]:
-        """The line in colours, and whether it ends inside a string or comment."""
+        """Colour a line; the flag is set if it ends inside a string or comment."""
         if self._lexer is None:
             return text, False
         source = "\n".join([*self._context, text]) + "\n"
@@ -96,7 +96,7 @@ def _lexer(name: str) -> Lexer | None:
 
 @cache
 def _style_of(kind: Any) -> str:
-    """The style of a token type, or of its nearest ancestor that has one."""
+    """Return the style of a token type, or of its nearest ancestor that has one."""
     names = [str(each).removeprefix("Token.") for each in reversed(kind.split())]
     return next((_TOKENS[name] for name in names if name in _TOKENS), "")
 
@@ -130,7 +130,7 @@ class CodeView:
 
 
 HEAD = 20  # rows shown as they come
-TAIL = 10  # lines kept from the end of folded output
+TAIL = 10  # last lines of folded output that are kept
 _OPEN_TAIL = 5  # of them on the screen while output still arrives
 _LINE_ROWS = 3  # rows that one line of the end may take
 _MAX_KEPT_LENGTH = 100_000  # characters held until it is known whether they must be folded
@@ -151,7 +151,7 @@ class OutputView:
         self.empty = True
 
     def feed(self, text: str, stderr: bool = False, whole: str | None = None) -> list[str]:
-        """The rows that are final now; `whole` is what a shortened text stands for."""
+        """Add output and return the rows that are final now; `whole` is the text before it was shortened."""
         self.empty = False
         (self._file or self._seen).write(text if whole is None else whole)
         if not self._file and self._seen.tell() > _MAX_KEPT_LENGTH:
@@ -170,13 +170,13 @@ class OutputView:
         return [*rows, self.text.open] if self.text.open else rows
 
     def take_line(self) -> str:
-        """The open line, which the caller shows from now on."""
+        """Remove and return the open line, which the caller shows from now on."""
         line = self.text.open
         self.text.close()
         return line
 
     def close(self, whole: str | None = None) -> list[str]:
-        """The block is over; `whole` is the file with all its output, if there is one already."""
+        """End the output and return its last rows; `whole` is the file with all of it, if there is one already."""
         rows = self._place(self.text.close())
         if not self._file:
             return rows
@@ -245,9 +245,9 @@ _SOURCE = re.compile(r"^((?:-+> |   )? *\d+ )(.*)$")
 
 
 def with_linked_frame(line: str) -> str:
-    """A line of a traceback that names a file, with the file as a link."""
-    found = _LINKED_FRAME.match(line)
-    return found[1] + file_link(found[2]) + line[found.end() :] if found else line
+    """Make a traceback line that names a file a link to the file."""
+    frame = _LINKED_FRAME.match(line)
+    return frame[1] + file_link(frame[2]) + line[frame.end() :] if frame else line
 
 
 @dataclass
@@ -265,7 +265,7 @@ class _Error:
 
 
 def shortened(text: str, theme: Theme) -> tuple[str, bool] | None:
-    """A traceback with only the user's own frames, and whether any were left out; None for any other text."""
+    """Keep only the user's own frames of a traceback; the flag is set if any are left out. None for other texts."""
     if "Traceback (most recent call last)" not in text:
         return None
     lines, errors = _parsed(without_styles(text).split("\n"))
@@ -283,7 +283,7 @@ def shortened(text: str, theme: Theme) -> tuple[str, bool] | None:
 
 
 def _parsed(lines: list[str]) -> tuple[list[str], list[_Error]]:
-    """The lines before the traceback, and its chain of errors."""
+    """Split into the lines before the traceback, and its chain of errors."""
     before: list[str] = []
     errors: list[_Error] = []
     for line in lines:
@@ -293,8 +293,8 @@ def _parsed(lines: list[str]) -> tuple[list[str], list[_Error]]:
             errors.append(_Error())
         elif not errors:
             before.append(line)
-        elif (found := _FRAME.match(line)) and not errors[-1].tail:
-            path = found["ipython"] or found["python"] or ""
+        elif (frame := _FRAME.match(line)) and not errors[-1].tail:
+            path = frame["ipython"] or frame["python"] or ""
             library = next((match[1] for each in _LIBRARIES if (match := each.search(path))), "")
             errors[-1].frames.append(_Frame([line], library.removesuffix(".py")))
         elif errors[-1].frames and not errors[-1].tail and (not line or line.startswith((" ", "-", "[... "))):

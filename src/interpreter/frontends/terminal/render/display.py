@@ -27,7 +27,7 @@ from interpreter.runtimes import BUILT_IN
 
 V = TypeVar("V", MarkdownView, CodeView, ReasoningView)
 FRAME_INTERVAL = 0.04  # seconds between two drawings, at least
-_DRAW_BUDGET = 4  # drawing may take one part in so many of the time
+_DRAW_BUDGET = 4  # drawing may take at most one part in this many of the time
 _MAX_LINE_LENGTH = 40  # characters of the line that is running
 SPINNER_DELAY = 0.3  # seconds of silence before the spinner shows
 STALL_DELAY = 1.0  # the same if a text is already on the screen
@@ -133,8 +133,8 @@ class TerminalDisplay:
                 self._close_view()
                 for line in notes.card(chunk).split("\n"):
                     first, *rest = wrapped(line, width - 1) or [""]
-                    word, space, words = first.partition(" ")  # what it does, in bold: colour alone says nothing
-                    self._put([self.theme.paint(word, "column") + space + words, *rest] if line else [])
+                    word, space, remainder = first.partition(" ")  # the action in bold: colour alone is not enough
+                    self._put([self.theme.paint(word, "column") + space + remainder, *rest] if line else [])
                 self.flush()
 
     def _show_status(self, form: str, content: dict[str, Any]) -> None:
@@ -180,7 +180,7 @@ class TerminalDisplay:
         return self._view
 
     def _active(self, number: int) -> str:
-        """The line of the block that runs now."""
+        """Show which line of the block runs now."""
         if not 0 < number <= len(self._code):
             return ""
         line = visible(self._code[number - 1].strip())
@@ -222,23 +222,23 @@ class TerminalDisplay:
                 self._printed(output, str(content), chunk.get("stream") == "stderr")
 
     def _printed(self, output: OutputView, text: str, stderr: bool) -> None:
-        found = shortened(text, self.theme) if stderr else None
-        if found is None:
+        traceback = shortened(text, self.theme) if stderr else None
+        if traceback is None:
             self._put(output.feed(text, stderr))
             return
-        short, cut = found
+        short, cut = traceback
         self._put(output.feed(short, whole=text))
         if cut:
             path = self.theme.path(save_text(text, "traceback"))
             self._among_output([self.theme.paint(f"{self.theme.symbol('more')} whole traceback: {path}", "hint")])
 
     def _show_text_form(self) -> None:
-        """No better form of a display has arrived: show its text."""
+        """Show the text form of a display, because no better form has arrived."""
         text, self._text_form = self._text_form, ""
         self._printed(self._running(), text, stderr=False)
 
     def _attachment(self, kind: str, form: str, content: str) -> None:
-        """A picture or a page: saved, and shown as well as this terminal can."""
+        """Save a picture or a page, and show it as well as this terminal can."""
         theme = self.theme
         if kind == "image":
             if form != "description" and (path := save_image(content, form)):
@@ -261,11 +261,11 @@ class TerminalDisplay:
         self._among_output(rows)
 
     def _file_row(self, content: str, kind: str) -> str:
-        """The path of something that only another program can show."""
+        """Save what only another program can show, and return a row with its path."""
         return self.theme.paint(notes.saved_to(kind, self.theme.path(save_text(content, kind))), "hint")
 
     def _among_output(self, rows: list[str]) -> None:
-        """Our own rows in the middle of a block's output."""
+        """Insert our own rows into a block's output."""
         if rows and isinstance(self._view, OutputView):
             self._view.empty = False
             line = self._view.take_line()
@@ -286,7 +286,7 @@ class TerminalDisplay:
     # -- lines of ours, and turns --------------------------------------------------------------------------
 
     def line(self, text: str, style: str = "hint") -> None:
-        """Our own line between the parts of the stream."""
+        """Show our own line between the parts of the stream."""
         with self.screen.lock:
             self._close_view()
             rows = wrapped(visible(text, PROSE), self.screen.width - 1)
@@ -306,7 +306,7 @@ class TerminalDisplay:
             self._changed()
 
     def finish(self) -> None:
-        """The turn is over: close what is open, and add an empty line."""
+        """End the turn: close what is open, and add an empty line."""
         with self.screen.lock:
             if self._text_form:
                 self._show_text_form()
@@ -317,7 +317,7 @@ class TerminalDisplay:
             self.flush()
 
     def resumed(self) -> None:
-        """A shell has used the terminal: draw what is open again, below what it wrote."""
+        """Draw what is open again, after a shell has used the terminal and below what it wrote."""
         with self.screen.lock:
             self.screen.forget()
             self.flush()
@@ -329,7 +329,7 @@ class TerminalDisplay:
 
     @contextmanager
     def asking(self) -> Iterator[str]:
-        """The user is asked something at the cursor; gives the open line of the output."""
+        """Prepare for a question at the cursor; yields the open line of the output."""
         status = self.status
         with self.screen.lock:
             what, detail, typed = status.what, status.detail, status.typed
@@ -401,7 +401,7 @@ class TerminalDisplay:
         return math.inf if output else STALL_DELAY
 
     def deadline(self) -> float | None:
-        """When `tick` wants to be called next; None: not before something changes."""
+        """Return the time for the next call of `tick`; None if nothing is due before something changes."""
         with self.screen.lock:
             if self._dirty or self._commit:
                 return self._next_draw
@@ -448,7 +448,7 @@ class TerminalScreen:
         height = len(old)
         if old and self._width != width:
             same = 0
-            # The few terminals that do not wrap old lines again when their width changes are known.
+            # Most terminals wrap old lines again when their width changes; the few that don't are listed.
             if "XTERM_VERSION" not in os.environ and os.environ.get("TERM", "") not in ("linux", "vt100", "vt220"):
                 height = sum(max(1, -(-cells(row) // width)) for row in old)
             height = min(height, lines)
@@ -466,7 +466,7 @@ class TerminalScreen:
             self._write(text)
 
     def forget(self) -> None:
-        """Leave the open rows as they are: another program writes from here."""
+        """Leave the open rows as they are, because another program writes below them."""
         self._rows = []
 
 
@@ -489,7 +489,7 @@ class Status:
         self._until = None if seconds is None else now + seconds
 
     def appears_at(self, delay: float) -> float | None:
-        """When the spinner is due; None if idle."""
+        """Return when the spinner is due; None if idle."""
         if not self.what or delay == math.inf:
             return None
         return self.quiet_since + delay if self._until is None else self._since

@@ -41,7 +41,7 @@ _CUBE_LEVELS = (0, 95, 135, 175, 215, 255)
 
 
 class Pictures:
-    """Shows pictures. The first one makes it find out what the terminal can do."""
+    """Shows pictures. Before the first one, it queries what the terminal can do."""
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class Pictures:
             self._found[self.wanted] = find_graphics(self.wanted, self._environ, self._cell(), self._ask)
 
     def rows(self, path: str, columns: int, lines: int, caption: str, theme: Theme) -> list[str]:
-        """The picture above its caption, or only the caption if the picture cannot be shown."""
+        """Return the picture above its caption, or only the caption if the picture can't be shown."""
         graphics = self._found.get(self.wanted)
         if graphics is None or graphics.protocol == "off":
             return [caption]
@@ -110,7 +110,7 @@ def find_graphics(
     cell: tuple[int, int] | None,
     ask: Callable[[str], list[bytes]],
 ) -> Graphics:
-    """How this terminal shows pictures: from the environment, else from its answers to `ask`."""
+    """Determine how this terminal shows pictures: from the environment, else from its answers to `ask`."""
     protocol = _known_protocol(environ) if wanted == AUTO else wanted
     in_tmux = bool(environ.get("TMUX"))
     queries = "" if cell else CELL_SIZE
@@ -136,7 +136,7 @@ def find_graphics(
 
 
 def _known_protocol(environ: Mapping[str, str]) -> str:
-    """The protocol that the environment names. tmux inherits its environment from another terminal: ask it."""
+    """Read the protocol from the environment. tmux inherits its environment from another terminal: ask it."""
     program, term = environ.get("TERM_PROGRAM", ""), environ.get("TERM", "")
     if environ.get("TMUX"):
         return AUTO
@@ -155,7 +155,7 @@ def _known_protocol(environ: Mapping[str, str]) -> str:
 def fitted(
     pixels: tuple[int, int], cell: tuple[int, int], columns: int, lines: int, enlarge: float = 1.0
 ) -> tuple[int, int, float]:
-    """Columns and rows for a picture, and the scale that makes it fit."""
+    """Return columns and rows for a picture, and the scale that makes it fit."""
     most_columns = max(columns - 1, 1)
     most_rows = max(min(int(lines * SCREEN_SHARE), lines - 3), 2)
     width, height = pixels[0] / cell[0], pixels[1] / cell[1]
@@ -168,7 +168,7 @@ def fitted(
 
 
 def png_size(data: bytes) -> tuple[int, int] | None:
-    """Width and height of a PNG, from its header; None for anything else."""
+    """Read width and height of a PNG from its header; None for anything else."""
     if data[:8] != b"\x89PNG\r\n\x1a\n" or data[12:16] != b"IHDR" or len(data) < 24:
         return None
     width, height = struct.unpack(">II", data[16:24])
@@ -179,7 +179,7 @@ def png_size(data: bytes) -> tuple[int, int] | None:
 
 
 def _draw(data: bytes, graphics: Graphics, columns: int, lines: int) -> tuple[list[str], int]:
-    """The escapes that draw the picture and its height in rows; for blocks, rows of text and 0."""
+    """Return the escapes that draw the picture, and its height in rows; for blocks, rows of text and 0."""
     if graphics.protocol == "blocks":
         image = _open(data)
         width, height, _ = fitted(image.size, (8, 16), columns, lines, _BLOCKS_ENLARGED)
@@ -208,7 +208,7 @@ def _draw(data: bytes, graphics: Graphics, columns: int, lines: int) -> tuple[li
 
 
 def _open(data: bytes) -> Image:
-    """The picture in RGB; transparent parts become white."""
+    """Open the picture as RGB; transparent parts become white."""
     from PIL import Image as images
 
     try:
@@ -231,7 +231,7 @@ def _scaled(image: Image, scale: float) -> Image:
 
 
 def kitty_escapes(png: bytes, columns: int, rows: int) -> list[str]:
-    """The graphics protocol of kitty, Ghostty and Konsole. The cursor does not move."""
+    """Encode a PNG for the graphics protocol of kitty, Ghostty and Konsole. The cursor does not move."""
     data = base64.standard_b64encode(png).decode()
     chunks = [data[at : at + _KITTY_CHUNK] for at in range(0, len(data), _KITTY_CHUNK)] or [""]
     keys = f"a=T,f=100,q=2,C=1,c={columns},r={rows},"
@@ -242,7 +242,7 @@ def kitty_escapes(png: bytes, columns: int, rows: int) -> list[str]:
 
 
 def sixel_escape(image: Image, colors: int) -> str:
-    """Sixel graphics: six rows of pixels at a time, one pass for each colour in them. The cursor ends up below."""
+    """Encode sixel graphics: six rows of pixels at a time, one pass for each colour. The cursor ends up below."""
     from PIL.Image import Dither
 
     paletted = image.quantize(colors, dither=Dither.NONE if colors > 16 else Dither.FLOYDSTEINBERG)
@@ -269,7 +269,7 @@ def sixel_escape(image: Image, colors: int) -> str:
 
 
 def block_rows(image: Image, columns: int, rows: int, colors: int) -> list[str]:
-    """Half blocks: two pixels above each other in every cell, for terminals without graphics."""
+    """Draw half blocks, two pixels above each other in every cell, for terminals without graphics."""
     from PIL import ImageFilter, ImageStat
     from PIL.Image import Dither, Resampling, new
 

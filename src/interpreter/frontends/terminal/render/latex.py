@@ -14,7 +14,7 @@ _FORMULA = re.compile(
     re.DOTALL,
 )
 _MAX_TEXT_LENGTH = 10_000  # characters that are searched
-_MATH = re.compile(r"[\\^_=]|\A\s*\w{1,3}\s*\Z")  # in a formula; without it, brackets and dollars are just that
+_MATH = re.compile(r"[\\^_=]|\A\s*\w{1,3}\s*\Z")  # formulas match this; other brackets are text
 _SYMBOLS = dict(
     pair.split(":", 1)
     for pair in (
@@ -40,14 +40,14 @@ _MARKUP = re.compile(r"([*_`\[\]<~\\])")
 
 
 def readable(text: str) -> str:
-    """Markdown with its simple formulas as Unicode; code stays as it is."""
+    """Turn the simple formulas in Markdown into Unicode; code stays as it is."""
     if ("$" not in text and "\\" not in text) or len(text) > _MAX_TEXT_LENGTH:
         return text
     return _FORMULA.sub(_unicode, text)
 
 
 def _unicode(match: re.Match[str]) -> str:
-    """A formula as plain text; if it is none, or has a command that is unknown here, it stays as it is."""
+    """Turn a formula into plain text; what is none, or has an unknown command, stays as it is."""
     formula = match["a"] or match["b"] or match["c"] or match["d"] or ""
     if formula.isdigit() or not _MATH.search(formula):
         return match[0]
@@ -76,7 +76,7 @@ def _wrapped(text: str) -> str:
 
 
 def _script(found: re.Match[str]) -> str:
-    """As small characters where Unicode has them all."""
+    """Write sub- or superscripts as small characters if Unicode has them all."""
     signs, text = (_RAISED if found[1] == "^" else _LOWERED), found[2] if found[2] is not None else found[3]
     if "\\" in text:
         return found[0]  # symbols first

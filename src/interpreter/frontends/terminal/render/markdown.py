@@ -72,7 +72,7 @@ class MarkdownView:
         return self._drawn([piece for line in lines for piece in self._blocks.feed(line)])
 
     def settle(self) -> list[str]:
-        """The rows of a long open paragraph that can no longer change: full rows of plain words."""
+        """Return the rows of a long open paragraph that can no longer change: full rows of plain words."""
         pieces = self._blocks.preview(self._partial)
         if len(pieces) != 1 or pieces[0].kind != "text":
             return []
@@ -84,10 +84,10 @@ class MarkdownView:
         limit = markup.start() if markup else len(source)
         rows: list[str] = []
         for row in self._rows(piece, unfinished=True)[:-1]:
-            words = row.strip()
-            end = at + len(words)
+            line = row.strip()
+            end = at + len(line)
             end += len(source[end:]) - len(source[end:].lstrip())
-            if not words or end >= limit or not source.startswith(words, at):
+            if not line or end >= limit or not source.startswith(line, at):
                 break  # the markup that follows may be why the row ends here
             rows.append(row)
             at = end
@@ -118,7 +118,7 @@ class MarkdownView:
         return shown
 
     def _gap(self, piece: Piece) -> bool:
-        """Whether a piece has an empty row before it."""
+        """Check whether a piece has an empty row before it."""
         if not self._last or self._settled or piece.kind in ("fence_line", "fence_end"):
             return False
         wide = piece.kind in ("fence", "table", "heading") or self._last in ("fence_end", "table")
@@ -161,9 +161,9 @@ class MarkdownView:
             level = len(source) - len(source.lstrip("#"))
             source = source.lstrip("#").strip().rstrip("#").rstrip()
             style = theme.rich_style(f"heading{min(level, 3)}")
-        elif piece.kind == "item" and (found := _MARKER.match(source)):
-            source = source[found.end() :]
-            marker = theme.symbol("bullet") if found[1] in "-*+" else found[1]
+        elif piece.kind == "item" and (bullet := _MARKER.match(source)):
+            source = source[bullet.end() :]
+            marker = theme.symbol("bullet") if bullet[1] in "-*+" else bullet[1]
         if unfinished:  # an open emphasis or code span is closed, so that it does not jump later
             tail = source.rpartition("\n")[2]
             if tail.count("`") % 2:
@@ -267,7 +267,7 @@ class Blocks:
         return done
 
     def preview(self, line: str) -> list[Piece]:
-        """The pieces if the text ended with this unfinished line."""
+        """Return the pieces as if the text ended with this unfinished line."""
         if self.fence:
             return []
         ahead = copy.copy(self)
@@ -287,7 +287,7 @@ class Blocks:
         return piece
 
     def _starts(self, line: str) -> bool:
-        """Whether the line begins a new piece even right after a paragraph."""
+        """Check whether the line begins a new piece even right after a paragraph."""
         if _HEADING.match(line) or _RULE.match(line) or _QUOTE.match(line):
             return True
         item = _ITEM.match(line)
@@ -296,7 +296,7 @@ class Blocks:
         return self._in_list or not item[2][0].isdigit() or item[2] in ("1.", "1)")
 
     def _join(self, piece: Piece, line: str) -> list[Piece] | None:
-        """Continue the open piece: the pieces that this finishes, None if the line does not belong to it."""
+        """Continue the open piece; return the pieces that this finishes, None if the line does not belong to it."""
         lines = piece.lines
         if piece.kind == "text":
             if len(lines) == 1 and len(lines[0]) <= _MAX_TITLE_LENGTH and _SETEXT.match(line):
@@ -343,14 +343,14 @@ class Blocks:
 
 @cache
 def _parser() -> MarkdownIt:
-    """CommonMark with tables. HTML is text, and so is a reference, because its definition is in another piece."""
+    """Make a parser for CommonMark with tables. HTML is text; so are references, defined in other pieces."""
     from markdown_it import MarkdownIt
 
     return MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"]).disable("reference")
 
 
 def _inline(source: str, theme: Theme, base: str = "") -> Text:
-    """The styled text of a paragraph; line breaks stay where the model put them."""
+    """Style a paragraph; line breaks stay where the model put them."""
     return _styled(_parser().parseInline(source)[0].children or [], theme, base)
 
 
@@ -371,13 +371,13 @@ def _styled(tokens: list[Token], theme: Theme, base: str = "") -> Text:
             case "link_close":
                 styles.pop()
                 address, start = links.pop()
-                words = text.plain[start:]
+                label = text.plain[start:]
                 clickable = safe_address(address) if theme.links else ""
                 if clickable:
                     text.stylize(Style(link=clickable), start)
                 # Name the address behind the words if it cannot be clicked or if they might deceive.
-                is_plain = clickable and not _LIKE_ADDRESS.search(words)
-                if address and not is_plain and address.removeprefix("mailto:") != words:
+                is_plain = clickable and not _LIKE_ADDRESS.search(label)
+                if address and not is_plain and address.removeprefix("mailto:") != label:
                     text.append(f" ({visible(address)})", theme.rich_style("hint"))
             case "strong_open" | "em_open" | "s_open":
                 styles.append(_SPANS[token.tag])
@@ -395,7 +395,7 @@ def _styled(tokens: list[Token], theme: Theme, base: str = "") -> Text:
 
 
 def rich_rows(renderable: Any, width: int, theme: Theme) -> list[str]:
-    """A rich renderable as lines with escapes, without the spaces that wrapping and padding leave at their ends."""
+    """Render a rich object as lines with escapes, without the trailing spaces that wrapping and padding leave."""
     console = _console(("256" if theme.depth >= 256 else "standard") if theme.color else None)
     with console.capture() as captured:
         console.print(renderable, width=max(width, 1), end="")

@@ -19,17 +19,17 @@ _MAX_FINDINGS = 12
 
 
 def saved_to(kind: str, path: str) -> str:
-    """Where something is that only another program can show."""
+    """Say where something is that only another program can show."""
     return f"{_ATTACHMENTS.get(kind, 'Shown')}: {path}"
 
 
 def is_mere_name(text: str) -> bool:
-    """Whether a display's text form says nothing, such as `<IPython.core.display.HTML object>`."""
+    """Check whether a display's text form says nothing, such as `<IPython.core.display.HTML object>`."""
     return re.fullmatch(r"<[\w.]+ object(?: at 0x[0-9a-f]+)?>\s*", text) is not None
 
 
 def card(chunk: Mapping[str, Any]) -> str:
-    """The lines above an approval question: what its code shows it would do, and which rule asks."""
+    """Write the lines above an approval question: what its code shows it would do, and which rule asks."""
     lines = list(chunk.get("effects", ()))
     if chunk.get("reason"):
         lines.append(f"asked: {chunk['reason']}")
@@ -39,7 +39,7 @@ def card(chunk: Mapping[str, Any]) -> str:
 
 
 def ending(chunk: dict[str, Any], elapsed: float, silent: bool, explained: bool) -> str:
-    """How a block ended, if its output does not show it. `explained`: the output of a failed block says why."""
+    """Say how a block ended, if its output does not show it. `explained`: the output of a failed block says why."""
     took = f" after {duration(elapsed)}"
     code = chunk.get("exit_code")
     match chunk.get("ended", "done"):
@@ -61,7 +61,7 @@ def ending(chunk: dict[str, Any], elapsed: float, silent: bool, explained: bool)
 
 
 def duration(elapsed: float, digits: int = 1) -> str:
-    """A number of seconds as people write it."""
+    """Format a number of seconds as people write it."""
     if elapsed < 60:
         return f"{elapsed:.{digits}f} s" if digits else f"{int(elapsed)} s"
     minutes, seconds = divmod(int(elapsed), 60)
@@ -71,7 +71,7 @@ def duration(elapsed: float, digits: int = 1) -> str:
 
 
 def decision(kind: str, content: dict[str, Any]) -> str:
-    """A line for a decision that the user did not make. Why a block did not run is in its output."""
+    """Write a line for a decision that the user did not make. A block's output says why it did not run."""
     reason = content.get("reason") or ""
     if kind == "denied" or content.get("by") == "user" or not reason:
         return ""
@@ -79,7 +79,7 @@ def decision(kind: str, content: dict[str, Any]) -> str:
 
 
 def status_note(kind: str, content: dict[str, Any]) -> str:
-    """A status chunk as a line; empty if its kind has none."""
+    """Write a status chunk as a line; empty if its kind has none."""
     match kind:
         case "fallback":
             return f"{content.get('from')}: {retry_reason(content)}. {content.get('to')} answers instead."
@@ -96,8 +96,8 @@ def status_note(kind: str, content: dict[str, Any]) -> str:
             return _scan_note(content)
         case "control":
             stop = content.get("stop")
-            how = f"{stop} or the mouse in a corner stops it." if stop else "Ctrl-C stops it."
-            return f"The model is using this screen. {how}"
+            to_stop = f"{stop} or the mouse in a corner stops it." if stop else "Ctrl-C stops it."
+            return f"The model is using this screen. {to_stop}"
         case "call" if content.get("acts"):  # code did or tried something on the screen
             what, outcome = str(content.get("told", "")).removeprefix("computer."), content.get("outcome")
             return what if outcome == "ok" else f"{what}: {outcome}"
@@ -145,7 +145,7 @@ class Touch(NamedTuple):
 
 
 class Group(NamedTuple):
-    """One path, or a folder in which the same happened to so many paths."""
+    """One path, or a folder with the number of paths in it that changed in the same way."""
 
     what: str
     name: str
@@ -156,7 +156,7 @@ class Group(NamedTuple):
 
 
 def grouped(touches: Iterable[Touch]) -> list[Group]:
-    """The changes by name. Changes to a whole folder are one group, and so are those inside a `.git` folder."""
+    """Group changes by name. Those to a whole folder are one group, and so are those inside a `.git` folder."""
     listed = _moved_folders(sorted(touches, key=lambda touch: touch.path))
     folders = {(touch.what, touch.path) for touch in listed if touch.is_folder and touch.what in _CREATED + _DELETED}
     counts: dict[tuple[str, str], int] = {}
@@ -167,7 +167,7 @@ def grouped(touches: Iterable[Touch]) -> list[Group]:
 
 
 def _moved_folders(touches: list[Touch]) -> list[Touch]:
-    """A renamed folder is not one that was created and one that was deleted: its files become renames of the folder."""
+    """Turn a folder that was deleted here and created there into one rename, with the renames of its files."""
     created = {touch.path for touch in touches if touch.is_folder and touch.what in _CREATED}
     deleted = {touch.path for touch in touches if touch.is_folder and touch.what in _DELETED}
     moved: dict[Touch, tuple[str, str]] = {}
@@ -186,7 +186,7 @@ def _moved_folders(touches: list[Touch]) -> list[Touch]:
 
 
 def _group_of(touch: Touch, folders: set[tuple[str, str]]) -> tuple[str, str, int]:
-    """What happened, to which name, and whether the change is one inside that name."""
+    """Return what happened, to which name, and whether the change is one inside that name."""
     from interpreter.workspace.tree import repository_of
 
     parts = touch.path.split("/")
@@ -209,7 +209,7 @@ def _shown_path(path: str) -> str:
 
 
 def files_note(content: dict[str, Any], width: int, dot: str = "·", hint: str = HINT) -> str:
-    """What a block did to files, on one line of at most this width; empty if that is nothing."""
+    """Say what a block did to files, on one line of at most this width; empty if that is nothing."""
     changed = content.get("changed") or ()
     lost = [str(each[0]) for each in content.get("not_covered") or ()]
     touches = []
@@ -221,7 +221,7 @@ def files_note(content: dict[str, Any], width: int, dot: str = "·", hint: str =
         return ""
     left = _left_to_git(changed)
     if left.union(lost).issuperset(each["path"] for each in changed):
-        hint = ""  # undo restores none of it
+        hint = ""  # undo can't restore these
     hints = (hint, _SHORT_HINT) if not left else (_HINT_BESIDE_GIT,)
     tables = {_shown_path(each["path"]): visible_line(str(each["data"])) for each in changed if each.get("data")}
     described = [
@@ -236,7 +236,7 @@ def files_note(content: dict[str, Any], width: int, dot: str = "·", hint: str =
 
 
 def _left_to_git(changed: Sequence[dict[str, Any]]) -> set[str]:
-    """The paths in `.git` folders, which undo leaves alone unless the block made or removed the folder as a whole."""
+    """Collect the paths in `.git`, which undo leaves alone unless the block made or removed the folder as a whole."""
     from interpreter.workspace.tree import repository_of
 
     whole = {each["path"] for each in changed if each["what"] in _CREATED + _DELETED}
@@ -244,7 +244,7 @@ def _left_to_git(changed: Sequence[dict[str, Any]]) -> set[str]:
 
 
 def _drafts(groups: list[Group], dot: str) -> Iterator[str]:
-    """The line, shorter and shorter: fewer names of each kind, then none of the kind that takes the most room."""
+    """Yield ever shorter lines: fewer names of each kind, then none of the kind that takes the most room."""
     kinds: dict[str, list[str]] = {}
     for group in sorted(groups, key=lambda group: _CHANGES.index(group.what)):
         kinds.setdefault(group.what, []).append(str(group))
@@ -267,7 +267,7 @@ _DIFF_HEADS = ("--- ", "+++ ", "rename ", "Binary files ")
 
 
 def diff_rows(text: str, theme: Theme | None, most: int | None = None) -> tuple[list[str], int]:
-    """The first lines of a difference in colours, and how many are left out; without a theme, no colours."""
+    """Colour the first lines of a difference, unless there is no theme, and count those that are left out."""
     lines = [visible(line, PROSE) for line in text.removesuffix("\n").split("\n")]
     shown = lines[:most]
     if theme:

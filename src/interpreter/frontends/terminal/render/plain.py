@@ -57,7 +57,7 @@ class PlainDisplay:
                     self.finish()
             case "message" | "reasoning":
                 self._section(kind)
-                # A character may depend on the two before it, which are written already.
+                # How a character is shown may depend on the two before it, which are written already.
                 before, self._before = visible(self._before, PROSE), (self._before + content)[-2:]
                 self._write(visible(before + content, PROSE)[len(before) :])
             case "code" if chunk.get("role") != "computer" and "recipient" not in chunk:
@@ -130,7 +130,7 @@ class PlainDisplay:
                     self.line(without_styles("\n".join(chart)))
                 self.line(f"[figure: saved to {path}" + (f", {size[0]}x{size[1]}]" if size else "]"))
             return
-        # A table has been shown as text. Its page has what that may have left out.
+        # The table was shown as text. Its page is saved because the text may leave something out.
         from interpreter.frontends.terminal.render.tables import table_in
 
         text, self._text_form = self._text_form, ""
@@ -185,6 +185,6 @@ class PlainDisplay:
         self._line_begun = False
 
     def _ignore(self, *arguments: object) -> None:
-        """Nothing here is animated or drawn again."""
+        """Do nothing: plain text is not animated or drawn again."""
 
     begin = running = resumed = stopping = typed = tick = deadline = _ignore

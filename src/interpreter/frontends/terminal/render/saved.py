@@ -31,7 +31,7 @@ _NAMES = {"html": "page", "image/svg+xml": "drawing", "traceback": "traceback"}
 
 @cache
 def _folder() -> str:
-    """One folder for all that this process saves. It stays, because the user has seen its paths."""
+    """Make one folder for all that this process saves. It isn't deleted, because the user has seen its paths."""
     path = tempfile.mkdtemp(prefix="open-interpreter-")
 
     @atexit.register
@@ -47,7 +47,7 @@ def new_path(name: str, suffix: str) -> str:
 
 
 def save_image(content: str, kind: str) -> str | None:
-    """The path of the saved image; None if it is none."""
+    """Save an image and return its path; None if it is none."""
     path = content
     if kind != "path":
         try:
@@ -61,7 +61,7 @@ def save_image(content: str, kind: str) -> str | None:
 
 
 def save_text(content: str, kind: str) -> str:
-    """The path of a page, drawing, script or traceback."""
+    """Save a page, drawing, script or traceback and return its path."""
     path = new_path(_NAMES.get(kind, "display"), _SUFFIXES.get(kind, ".txt"))
     Path(path).write_text(content, encoding="utf-8", errors="replace")
     shown.append(path)
@@ -69,7 +69,7 @@ def save_text(content: str, kind: str) -> str:
 
 
 def shown_path(which: str = "", folder: str = "") -> str:
-    """The path of a saved file: the last one, the n-th from the end, or any path, seen from this folder."""
+    """Find a saved file: the last one, the n-th from the end, or any path, seen from this folder."""
     which = which.strip("\"' ")
     if which and not which.isdigit():
         path = os.path.abspath(os.path.join(folder, os.path.expanduser(which)))

@@ -1,6 +1,6 @@
 """Tables on the screen: the one in an HTML display, such as pandas and polars make, fitted to the width.
 
-Numbers are aligned to the right. Columns and rows that do not fit are left out of the middle, and a note says so.
+Numbers are aligned to the right. Columns and rows that do not fit are left out of the middle, with a note.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class TextTable:
 
     @property
     def what_is_saved(self) -> str:
-        """How much of the table its page has: the library that made the page may have left something out."""
+        """Say how much of the table its page has: the library that made the page may have left something out."""
         gaps = sum(all(cell in _ELIDED for cell in row[self.index :]) for row in self.rows)
         if not gaps and not any(cell in _ELIDED for row in self.header for cell in row):
             return "whole table"
@@ -43,7 +43,7 @@ class TextTable:
 
 
 def table_in(html: str) -> TextTable | None:
-    """The table, if the display contains nothing else and is not too large; None otherwise."""
+    """Read the table, if the display contains nothing else and is not too large; None otherwise."""
     if len(html) > _MAX_PAGE_LENGTH or "<table" not in html:
         return None
     reader = _TableReader()
@@ -132,7 +132,7 @@ class _TableReader(HTMLParser):
             self._note.append(data)
 
     def end_note(self) -> None:
-        """The text around the table has ended here."""
+        """End the text around the table, and keep it as a note unless it is inside a row."""
         note = " ".join("".join(self._note).split())
         self._note = []
         if note and self._row is None:
@@ -161,7 +161,7 @@ def _span(value: str | None) -> int:
 
 
 def fitted(table: TextTable, width: int, theme: Theme) -> tuple[list[str], bool]:
-    """The rows on the screen, and whether any part of the table is missing from them."""
+    """Draw the rows that fit; the flag is set if any part of the table is missing from them."""
     rows, hidden_rows = table.rows, 0
     if len(rows) > HEAD + TAIL + 3:
         sizes = filter(None, map(_HEIGHT.match, table.notes))  # the page may have left out rows itself
@@ -214,7 +214,7 @@ def fitted(table: TextTable, width: int, theme: Theme) -> tuple[list[str], bool]
 
 
 def _column_widths(wanted: list[int], width: int) -> list[int]:
-    """No column is wider than half of the table, unless there is room to spare; the leftmost ones get it."""
+    """Limit each column to half of the table; if room is left, the leftmost ones may be wider."""
     most = min(MAX_CELL_WIDTH, max(4, width // 2 - 4))
     capped = [min(each, most) for each in wanted]
     spare = width - sum(capped) - len(_GAP) * (len(capped) - 1)
@@ -226,7 +226,7 @@ def _column_widths(wanted: list[int], width: int) -> list[int]:
 
 
 def _fitting_columns(widths: list[int], index: int, width: int) -> list[int]:
-    """The columns that fit, from both ends. Those that name the rows always stay; the middle is left out."""
+    """Choose the columns that fit, from both ends. Those that name the rows always stay; the middle is left out."""
     if sum(widths) + len(_GAP) * (len(widths) - 1) <= width:
         return list(range(len(widths)))
     room = width - sum(widths[:index]) - len(_GAP) * index - 1  # one for the sign that some are missing

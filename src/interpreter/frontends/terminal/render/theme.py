@@ -15,7 +15,7 @@ TRUE_COLOR = 1 << 24
 
 _ATTRIBUTES = {"bold": "1", "dim": "2", "italic": "3", "underline": "4", "strike": "9"}
 _COLORS = {"red": "31", "green": "32", "yellow": "33", "blue": "34", "magenta": "35", "cyan": "36"}
-# Some of the sixteen cannot be read on white, others on black. With 256 colours there are readable replacements.
+# Some of the sixteen colours are unreadable on white, others on black; the 256 have readable replacements.
 _ON_LIGHT = {"red": 124, "green": 28, "yellow": 130, "blue": 25, "magenta": 90, "cyan": 30, "dim": 242}
 _ON_DARK = {"blue": 75, "red": 203, "magenta": 176}
 _ON_LIGHT_OF_SIXTEEN = {"yellow": "magenta", "cyan": "blue"}
@@ -96,28 +96,28 @@ class Theme:
         self._words: dict[str, list[str]] = {}
         self._codes: dict[str, str] = {}
         for name, style in STYLES.items():
-            words = [replaced.get(word, word) for word in style.split()]
+            attributes = [replaced.get(word, word) for word in style.split()]
             if not self.color:
-                words = [word for word in style.split() if word in _ATTRIBUTES]
-            codes = [f"38;5;{word[6:-1]}" if "(" in word else (_ATTRIBUTES | _COLORS)[word] for word in words]
-            self._words[name] = words
+                attributes = [word for word in style.split() if word in _ATTRIBUTES]
+            codes = [f"38;5;{word[6:-1]}" if "(" in word else (_ATTRIBUTES | _COLORS)[word] for word in attributes]
+            self._words[name] = attributes
             self._codes[name] = f"\x1b[{';'.join(codes)}m" if codes else ""
 
     def start(self, style: str) -> str:
-        """The escape that begins a style; empty if this terminal does not show it."""
+        """Return the escape that begins a style; empty if this terminal does not show it."""
         return self._codes[style]
 
     def paint(self, text: str, style: str) -> str:
-        """The text in a style; the style "" leaves it unchanged."""
+        """Put the text in a style; the style "" leaves it unchanged."""
         code = self._codes[style] if style else ""
         return f"{code}{text}{RESET}" if code and text else text
 
     def rich_style(self, style: str) -> str:
-        """The same style as rich spells it."""
+        """Spell the style as rich does."""
         return " ".join(self._words[style])
 
     def path(self, path: str) -> str:
-        """A path, as a link if the terminal has links."""
+        """Format a path, as a link if the terminal has links."""
         return file_link(path) if self.links else visible_line(path)
 
     def symbol(self, name: str) -> str:
@@ -125,7 +125,7 @@ class Theme:
 
 
 def color_depth(environ: Mapping[str, str]) -> int:
-    """How many colours text can have."""
+    """Return how many colours text can have."""
     term, program = environ.get("TERM", ""), environ.get("TERM_PROGRAM")
     true = environ.get("COLORTERM", "") in ("truecolor", "24bit") or environ.get("WT_SESSION")
     if true or program in _TRUE_COLOR_PROGRAMS or "direct" in term or term in _TRUE_COLOR_TERMS:
@@ -134,7 +134,7 @@ def color_depth(environ: Mapping[str, str]) -> int:
 
 
 def background_by_environment(environ: Mapping[str, str]) -> str:
-    """The background that some terminals name in COLORFGBG; empty if it is not there."""
+    """Read the background that some terminals name in COLORFGBG; empty if it is not set."""
     background = environ.get("COLORFGBG", "").rpartition(";")[2]
     if not background.isdigit():
         return ""
@@ -142,10 +142,10 @@ def background_by_environment(environ: Mapping[str, str]) -> str:
 
 
 def background_by_answer(answer: bytes) -> str:
-    """The background from the terminal's answer to a query, such as `rgb:ffff/ffff/ffff`."""
-    _, found, rest = answer.partition(b"rgb:")
+    """Read the background from the terminal's answer to a query, such as `rgb:ffff/ffff/ffff`."""
+    _, separator, rest = answer.partition(b"rgb:")
     values = rest.rstrip(b"\x07\x1b\\").split(b"/")
-    if not found or len(values) != 3:
+    if not separator or len(values) != 3:
         return ""
     try:
         red, green, blue = (int(value, 16) / float((1 << 4 * len(value)) - 1) for value in values)
@@ -158,7 +158,7 @@ def background_by_answer(answer: bytes) -> str:
 
 
 def has_links(environ: Mapping[str, str]) -> bool:
-    """Whether the terminal is known to have links."""
+    """Check whether the terminal is known to have links."""
     forced, term = environ.get("FORCE_HYPERLINK"), environ.get("TERM", "")
     if forced:
         return forced != "0"
@@ -176,15 +176,15 @@ def has_links(environ: Mapping[str, str]) -> bool:
 
 
 def safe_address(address: str) -> str:
-    """The address in the form that a link may have; empty if it is not allowed in one."""
+    """Quote an address for a link; empty if it is not allowed in one."""
     address = quote(address, safe="!#$%&'()*+,/:;=?@[]~-._")
     return address if _SAFE_ADDRESS.fullmatch(address) else ""
 
 
 def file_link(path: str) -> str:
-    """A path as a link to the file on this machine."""
+    """Format a path as a link to the file on this machine."""
     from socket import gethostname
 
     address = f"file://{gethostname()}{quote(os.path.abspath(os.path.expanduser(path)))}"
-    words = visible_line(path)
-    return f"\x1b]8;;{address}\x1b\\{words}\x1b]8;;\x1b\\"
+    label = visible_line(path)
+    return f"\x1b]8;;{address}\x1b\\{label}\x1b]8;;\x1b\\"

@@ -35,7 +35,7 @@ class Seen:
 
     @property
     def last(self) -> str:
-        """The text of the last message."""
+        """Return the text of the last message."""
         return "\n".join(_texts(self.messages[-1]))
 
     @property
@@ -44,14 +44,14 @@ class Seen:
 
     @property
     def messages(self) -> list[Any]:
-        found: list[Any] = self.body.get("messages") or self.body["input"]
-        return found
+        sent: list[Any] = self.body.get("messages") or self.body["input"]
+        return sent
 
     def pictures(self) -> int:
         return str(self.body).count("data:image/png;base64,") + str(self.body).count("'type': 'base64'")
 
     def place(self, *words: str) -> tuple[int, int]:
-        """The position of the element with these words, from the newest list that has it."""
+        """Return the position of the element with these words, from the newest list that has it."""
         lists = self.all.split("On it (")[1:]
         for line in (line for listed in reversed(lists) for line in listed.splitlines()):
             where = NUMBERS.search(line)
@@ -104,7 +104,7 @@ class World:
         self.desktop.until(condition, what)
 
     def written(self, name: str = "result.json") -> str:
-        """The content of a file, as soon as it exists and is not empty."""
+        """Read a file as soon as it exists and is not empty."""
         file = self.folder / name
         self.until(lambda: file.exists() and file.stat().st_size, f"the file {name}")
         return file.read_text("utf-8")
@@ -117,7 +117,7 @@ class World:
 
     @property
     def outputs(self) -> str:
-        """The output of the blocks, and the descriptions of the screen."""
+        """Return the output of the blocks, and the descriptions of the screen."""
         return "".join(str(m["content"]) for m in self.messages if m["type"] == "console")
 
     @property
@@ -185,7 +185,7 @@ def run_task(task: Task, desktop: Desktop, folder: Path) -> None:
 
 
 def task(*turns: Any, **more: Any) -> Task:
-    """A task in an editor."""
+    """Make a task in an editor."""
     return Task("", "Go", turns, lambda world: None, lambda world: world.editor("letter.txt"), **more)
 
 
@@ -205,21 +205,21 @@ def _reply(world: World, task: Task, turn: Turn) -> Callable[[dict[str, Any]], A
     def reply(body: dict[str, Any]) -> AnyReply:
         seen = Seen(body)
         world.requests.append(seen)
-        said = turn(seen) if callable(turn) else turn
-        if not isinstance(said, str):
-            return said
-        said = said.format(world=world, folder=world.folder, url=world.web.url) if not callable(turn) else said
-        if not said:
+        action = turn(seen) if callable(turn) else turn
+        if not isinstance(action, str):
+            return action
+        action = action.format(world=world, folder=world.folder, url=world.web.url) if not callable(turn) else action
+        if not action:
             return done(task.model)
         if task.model == "text":
-            return text(f"I do it.\n\n```{task.language}\n{said}\n```\n")
-        return tool_call(task.language, said)
+            return text(f"I do it.\n\n```{task.language}\n{action}\n```\n")
+        return tool_call(task.language, action)
 
     return reply
 
 
 def done(model: Kind) -> AnyReply:
-    """The model's last reply."""
+    """Return the model's last reply."""
     import anthropic_server
     import responses_server
 
@@ -243,6 +243,6 @@ def _texts(message: dict[str, Any]) -> Iterator[str]:
 
 
 def clipboard_text(desktop: Desktop) -> str:
-    """The clipboard's text, read by a separate program."""
+    """Read the clipboard's text with a separate program."""
     command = ["xclip", "-selection", "clipboard", "-o"]
     return subprocess.run(command, env=desktop.env, capture_output=True, text=True, timeout=60).stdout

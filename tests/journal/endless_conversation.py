@@ -1,6 +1,6 @@
 """An endless scripted conversation; run as a program, it forks conversations and kills them.
 
-`python endless.py ROOT` reads lines `FOLDER SEED SECONDS`. For each it forks a process that talks, records into
+`python endless_conversation.py ROOT` reads lines `FOLDER SEED SECONDS`. For each it forks a process that talks, records into
 ROOT/FOLDER and is killed SECONDS after its first chunk. The chunks the process received until then are
 reported: lines of JSON `[before, after, characters]`, and an empty line.
 """
@@ -30,7 +30,7 @@ class Parrot(BaseLanguage):
 
 
 def endless(root: str | None, pauses: random.Random | None = None) -> OpenInterpreter:
-    """An interpreter whose model answers every message with text, a block, and text again."""
+    """Make an interpreter whose model answers every message with text, a block, and text again."""
     interpreter = OpenInterpreter(auto_run=True, conversation_history=root is not None)
     if root is not None:
         interpreter.conversation_history_path = root
@@ -42,10 +42,10 @@ def endless(root: str | None, pauses: random.Random | None = None) -> OpenInterp
     def completions(**params: Any) -> Iterator[dict[str, Any]]:
         nonlocal asked
         asked += 1
-        words = [f" word{asked}.{number}" for number in range(400 if asked % 3 == 1 else 30)]
+        pieces = [f" word{asked}.{number}" for number in range(400 if asked % 3 == 1 else 30)]
         if asked % 2:
-            words += ["\n```parrot\n", *(f"{word} " for word in words[:20]), "\n```\n"]
-        for word in words:
+            pieces += ["\n```parrot\n", *(f"{word} " for word in pieces[:20]), "\n```\n"]
+        for word in pieces:
             if pauses is not None and pauses.random() < 0.3:
                 time.sleep(0.001)
             yield {"choices": [{"delta": {"content": word}}]}
@@ -69,7 +69,7 @@ def talk(root: str, seed: int, report: int) -> None:
 
 
 def killed(root: str, seed: int, seconds: float) -> bytes:
-    """The chunks a process received before it was killed."""
+    """Return the chunks that a process received before it was killed."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:

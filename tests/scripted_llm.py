@@ -26,7 +26,7 @@ class Shell(BaseLanguage):
 
 
 @dataclass
-class Asking:
+class ScriptedLlm:
     llm: Llm
     server: ModelServer
 
@@ -34,38 +34,38 @@ class Asking:
         return self.llm.reply([SYSTEM, *(messages or [HELLO])])
 
     def chunks(self, *messages: Message) -> list[Chunk]:
-        """The whole reply without its usage."""
+        """Return the whole reply without its usage."""
         return [chunk for chunk in self.stream(*messages) if chunk.get("format") != "usage"]
 
     def until_error(self, kind: type[Exception]) -> tuple[list[Chunk], Any]:
-        """The chunks before the error, and the error."""
+        """Return the chunks before the error, and the error."""
         chunks: list[Chunk] = []
         with pytest.raises(kind) as caught:
             chunks.extend(self.stream())
         return chunks, caught.value
 
 
-Start = Callable[..., Asking]
+Start = Callable[..., ScriptedLlm]
 
 
 @pytest.fixture
 def asking() -> Iterator[Start]:
     """`asking(reply, ..., server={...}, setting=value)` returns a model that answers with these replies."""
-    opened: list[Asking] = []
+    opened: list[ScriptedLlm] = []
 
     def start(
         *replies: Any,
         server: dict[str, Any] | None = None,
         kind: type[ModelServer] = ModelServer,
         **settings: Any,
-    ) -> Asking:
+    ) -> ScriptedLlm:
         served = kind(replies, **(server or {})).start()
         interpreter = OpenInterpreter()
         interpreter.computer.languages = [Python, Shell]
         settings = {"api_base": served.base_url, "model": "gpt-4o", "api_key": "key"} | settings
         for name, value in settings.items():
             setattr(interpreter.llm, name, value)
-        opened.append(Asking(interpreter.llm, served))
+        opened.append(ScriptedLlm(interpreter.llm, served))
         return opened[-1]
 
     yield start

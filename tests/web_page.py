@@ -9,14 +9,14 @@ from typing import Any
 
 from playwright.sync_api import Browser, Page, expect
 
-from serving import Serving, serving
+from running_server import Serving, serving
 from waiting import until
 
 LIMIT = 30_000  # milliseconds: only a hang takes this long
 expect.set_options(timeout=LIMIT)
 
 
-class Visit:
+class OpenPage:
     """An open page, and the problems that occurred on it."""
 
     def __init__(self, page: Page, served: Serving) -> None:
@@ -62,15 +62,15 @@ class Visit:
 
 
 @contextmanager
-def visiting(
+def open_page(
     chromium: Browser, *replies: Any, screen: tuple[int, int] = (1200, 800), **settings: Any
-) -> Iterator[Visit]:
+) -> Iterator[OpenPage]:
     """Open the start link in a new browser context. Fails if there are problems on the page."""
     with serving(*replies, server_rate=100_000, **settings) as served:
         context = chromium.new_context(
             viewport={"width": screen[0], "height": screen[1]}, accept_downloads=True, reduced_motion="reduce"
         )
-        visit = Visit(context.new_page(), served)
+        visit = OpenPage(context.new_page(), served)
         try:
             visit.page.goto(served.application.start_link)
             expect(visit.page.get_by_label("Message", exact=True)).to_be_visible()

@@ -13,18 +13,18 @@ import pytest
 
 from sampling import some
 
-PROGRAM = Path(__file__).with_name("storm.py")
+PROGRAM = Path(__file__).with_name("random_interrupts.py")
 PHASES = "python shell javascript in_process dropped model chat approval undo export".split()
 # Seconds from the first SIGINT until control is back, even on a slow machine. A lost interrupt would never return.
 MAX_WAIT = 10.0
 
 
-def storm(seed: int, interrupts: int, *phases: str, limit: int = 100) -> dict[str, Any]:
-    """The results of storm.py."""
+def run_program(seed: int, interrupts: int, *phases: str, limit: int = 100) -> dict[str, Any]:
+    """Run random_interrupts.py and return its results."""
     path = os.pathsep.join([os.environ["PYTHONPATH"], str(PROGRAM.parent.parent)])
     ran = subprocess.run(
         [sys.executable, str(PROGRAM), str(seed), str(interrupts), *phases],
-        env={**os.environ, "PYTHONPATH": path, "STORM_LIMIT": str(limit)},
+        env={**os.environ, "PYTHONPATH": path, "TIME_LIMIT": str(limit)},
         capture_output=True,
         text=True,
         check=False,
@@ -44,7 +44,7 @@ def check(results: dict[str, Any], interrupts: int) -> None:
 @pytest.mark.needs("node")
 @pytest.mark.parametrize("phases", some(1, [PHASES[:5], PHASES[5:]]), ids=["blocks", "turns"])
 def test_random_interrupts_lose_nothing(phases: list[str]) -> None:
-    check(storm(1, 50, *phases), 50)
+    check(run_program(1, 50, *phases), 50)
 
 
 @pytest.mark.full
@@ -52,4 +52,4 @@ def test_random_interrupts_lose_nothing(phases: list[str]) -> None:
 @pytest.mark.needs("node")
 @pytest.mark.parametrize("phase", PHASES)
 def test_a_thousand_random_interrupts_lose_nothing_in_a_phase(phase: str) -> None:
-    check(storm(int.from_bytes(os.urandom(4)), 1000, phase, limit=890), 1000)
+    check(run_program(int.from_bytes(os.urandom(4)), 1000, phase, limit=890), 1000)

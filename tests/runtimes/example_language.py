@@ -15,7 +15,7 @@ from interpreter.policy.scanners.scanner import Finding, ScannerTool
 CODE = "local total = 1\nprint(total)"
 PROFILE = """\
 from interpreter import interpreter
-from runtimes.moonlight import Moonlight
+from runtimes.example_language import Moonlight
 
 interpreter.computer.languages.append(Moonlight)
 """
@@ -47,15 +47,15 @@ class Thorough(Moonlight):
     """A language with an analysis, scanners and a notebook magic."""
 
     definitions = r"^function (\w+)"
-    analysis = "runtimes.moonlight:analyze"
-    scanners = ("runtimes.moonlight:MOONCHECK",)
+    analysis = "runtimes.example_language:analyze"
+    scanners = ("runtimes.example_language:MOONCHECK",)
     cell_magic = "%%script moon"
 
 
 class Failing(Moonlight):
     """A language whose analysis fails."""
 
-    analysis = "runtimes.moonlight:fail"
+    analysis = "runtimes.example_language:fail"
 
 
 def analyze(code: str, notes: Notes, known: Any) -> dict[str, Any]:

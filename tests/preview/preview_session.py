@@ -30,7 +30,7 @@ needs_views = pytest.mark.skipif(why_no_views() is not None, reason=str(why_no_v
 
 
 def layers(pid: int | None = None) -> set[str]:
-    """The temporary folders that hold a process's views."""
+    """List the temporary folders that hold a process's views."""
     start = f"{PREFIX}{pid or os.getpid()}-"
     return {name for folder in set(TEMPORARY_FOLDERS) for name in os.listdir(folder) if name.startswith(start)}
 
@@ -47,7 +47,7 @@ def workspace(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def interpreter(workspace: Path, no_strays: None) -> Iterator[OpenInterpreter]:
-    """An interpreter that must leave no process, mount or layer behind."""
+    """Make an interpreter that must leave no process, mount or layer behind."""
     before = layers()
     made = OpenInterpreter(workspace=str(workspace))
     yield made
@@ -57,7 +57,7 @@ def interpreter(workspace: Path, no_strays: None) -> Iterator[OpenInterpreter]:
 
 
 def output(chunks: list[Any]) -> str:
-    """The console output."""
+    """Join the console output."""
     return "".join(chunk["content"] for chunk in chunks if chunk.get("format") == "output")
 
 

@@ -1,6 +1,6 @@
 """Uses the library while SIGINT arrives at random intervals, and prints the results as JSON.
 
-    python storm.py SEED INTERRUPTS PHASE...
+    python random_interrupts.py SEED INTERRUPTS PHASE...
 
 After each action it stops the interrupts and checks that the variables survived and every block has ended.
 """
@@ -88,7 +88,7 @@ class Presser:
         return 0.0 if self.first is None else time.monotonic() - self.first
 
 
-class Storm:
+class RandomInterrupts:
     """The phases and the counters."""
 
     def __init__(self, seed: int) -> None:
@@ -143,7 +143,7 @@ class Storm:
             self.check(phase)
 
     def check(self, phase: str) -> None:
-        """The variables survived, and every block has ended."""
+        """Check that the variables survived, and that every block has ended."""
         for language in LANGUAGES:
             self._check(phase, self.interpreter, language)
         self._check(phase, self.own, "python")
@@ -248,15 +248,15 @@ class Storm:
 
 
 def main() -> None:
-    faulthandler.dump_traceback_later(int(os.environ.get("STORM_LIMIT", "100")), exit=True)
-    seed, interrupts, *phases = sys.argv[1:]
-    storm = Storm(int(seed))
+    faulthandler.dump_traceback_later(int(os.environ.get("TIME_LIMIT", "100")), exit=True)
+    seed, count, *phases = sys.argv[1:]
+    program = RandomInterrupts(int(seed))
     for phase in phases:
-        storm.run(phase, int(interrupts) // len(phases))
-    counts = {**storm.counts, "pressed": storm.presser.count, "waits": storm.waits, "lost": storm.lost}
-    for interpreter in (storm.interpreter, storm.own):
+        program.run(phase, int(count) // len(phases))
+    counts = {**program.counts, "pressed": program.presser.count, "waits": program.waits, "lost": program.lost}
+    for interpreter in (program.interpreter, program.own):
         interpreter.computer.terminate()
-    storm.server.close()
+    program.server.close()
     print(json.dumps(counts))
 
 

@@ -10,10 +10,10 @@ from interpreter.session import APPROVE, REFUSE, Answer, Question
 
 
 def allowing_calls(interpreter: OpenInterpreter, allow: Callable[[str], bool | None]) -> AbstractContextManager[None]:
-    """A context in which `allow` gets the text of each question about a call, and returns yes, no, or no answer."""
+    """Answer questions about calls in this context: `allow` gets the text of each and returns yes, no, or None."""
 
     def handler(question: Question) -> Answer | None:
-        said = allow(question.text)
-        return None if said is None else Answer(APPROVE if said else REFUSE)
+        allowed = allow(question.text)
+        return None if allowed is None else Answer(APPROVE if allowed else REFUSE)
 
     return interpreter.session.questions.answerable(["call"], handler)

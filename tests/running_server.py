@@ -90,17 +90,17 @@ def serving(*replies: Any, folder: Path | None = None, repeat: bool = False, **s
 
 
 def texts(events: list[dict[str, Any]], kind: str = "message", role: str = "assistant") -> str:
-    """The joined text of all events of a kind."""
-    said = [each["data"] for each in events if each["kind"] == kind and each["data"].get("role") == role]
-    return "".join(data["content"] for data in said if isinstance(data.get("content"), str))
+    """Join the text of all events of a kind."""
+    messages = [each["data"] for each in events if each["kind"] == kind and each["data"].get("role") == role]
+    return "".join(data["content"] for data in messages if isinstance(data.get("content"), str))
 
 
 def stored(folder: Path) -> dict[str, bytes]:
     """All files below a folder with their content, to check whether a request had an effect."""
-    found = {}
+    contents = {}
     for place, _, names in os.walk(folder):
         for name in names:
             path = Path(place, name)
             if path.is_file() and not name.startswith(("audit", ".index", "shares")):
-                found[str(path)] = path.read_bytes()
-    return found
+                contents[str(path)] = path.read_bytes()
+    return contents

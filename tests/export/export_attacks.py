@@ -1,6 +1,6 @@
 """Exports of a session whose code attacks the user who exports it. A successful attack leaves the file `proof`.
 
-Also a program, so that it can run as another user: `python hostile.py FOLDER`.
+Also a program, so that it can run as another user: `python export_attacks.py FOLDER`.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from answering import allowing_calls
+from call_answers import allowing_calls
 from interpreter import OpenInterpreter
 from interpreter.computer_api.tool import TOOLS, ComputerTool, Picture, acts, sends
 from python_runtimes import Ran
@@ -97,8 +97,8 @@ class Gadget(ComputerTool):
 
     def fail(self, kind: str, words: str = "not today") -> None:
         """Raise an error of that kind."""
-        found = KINDS.get(kind) or getattr(builtins, kind)
-        raise found(words)
+        error = KINDS.get(kind) or getattr(builtins, kind)
+        raise error(words)
 
     def thing(self) -> object:
         """A value that can't be passed."""
@@ -155,8 +155,8 @@ class CallTester:
 
     @property
     def gadget(self) -> Gadget:
-        found: Gadget = self.computer.gadget
-        return found
+        tool: Gadget = self.computer.gadget
+        return tool
 
     def do(self, code: str, language: str = "python") -> Ran:
         """Run a block to its end."""
@@ -188,7 +188,7 @@ class CallTester:
 
 
 def calls_of(ran: Ran) -> list[dict[str, Any]]:
-    """The calls reported in the block's chunks."""
+    """Return the calls reported in the block's chunks."""
     return [chunk["content"] for chunk in ran.chunks if chunk.get("format") == "call"]
 
 
