@@ -12,7 +12,7 @@ from policy.analyzed_effects import WORKSPACE
 from policy.commands_table import rows
 
 LANGUAGES = ("python", "shell", "javascript", "ruby")
-RULES = builtin(WORKSPACE).rules
+RULES = builtin().rules
 PIECES = (
     "rm -rf / $X \" ' ` $( ) ( { } | && ; \n << EOF > < f() x= os. remove exec eval ! % %% bash \0 é * ~ .. for in do done if "
     "then fi case esac lambda def class \"\"\" f\"{ Path open subprocess.run [ ] , https:// git push find -exec xargs sudo curl sed -i "

@@ -48,7 +48,7 @@ def test_without_user_rules_nothing_is_allowed(tmp_path: Path) -> None:
 
 
 def test_the_built_in_rules_match_their_examples(tmp_path: Path) -> None:
-    rules = builtin(str(tmp_path)).rules
+    rules = builtin().rules
     for rule in rules:
         check_examples(rule, str(tmp_path))
     assert len({rule.name for rule in rules}) == len(rules)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Literal, NamedTuple, get_args
 
@@ -43,7 +43,7 @@ class Policy:
         root = os.path.realpath(workspace)
         user = read_file(user_file(), root, registry)
         project = project_rules(root, our_folder())
-        rules = [rule for rule in builtin(root).rules if rule.name not in user.without]
+        rules = [rule for rule in builtin().rules if rule.name not in user.without]
         rules += user.rules
         if project is not None and project.trusted:
             rules += read_text(project.text, str(project.path), root, registry).rules
@@ -79,9 +79,10 @@ class Policy:
         return any(matches_path(folder, path, self.folders, above_too=True, in_both=True) for path in rule.path)
 
 
-def builtin(workspace: str) -> PolicyFile:
+@cache
+def builtin() -> PolicyFile:
     """Read the rules that come with the package; a test checks their examples."""
-    return read_text(BUILTIN.read_text(encoding="utf-8"), "built in", workspace, check=False)
+    return read_text(BUILTIN.read_text(encoding="utf-8"), "built in", "", check=False)
 
 
 # -- what sandboxes are always given ------------------------------------------------------------------------------

@@ -361,7 +361,10 @@ class Recorder:
     def stored_messages(self) -> list[Message]:
         """The conversation without the secrets that code printed, or as it is if `redact_journal` is off."""
         secrets, messages = self._secrets(), self._agent.messages
-        return [redact_message(each, secrets)[0] for each in messages] if secrets else [*messages]
+        if secrets is None:
+            return [*messages]
+        known = secrets()
+        return [redact_message(each, lambda: known)[0] for each in messages]
 
     def _secrets(self) -> Secrets | None:
         return self._agent.llm.known_secrets if self._agent.settings.redact_journal else None
