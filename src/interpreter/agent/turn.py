@@ -29,7 +29,7 @@ from interpreter.llm.text_mode import PROSE_LANGUAGES
 from interpreter.messages import DECLINED, Chunk, Fold, Message
 from interpreter.policy.approval import UNATTENDED, BlockReview, decision, format_findings
 from interpreter.runtimes.missing_packages import only_installs
-from interpreter.session import Action, ActionContext, Block, Event, Publisher, Session, ToolCall, new_id
+from interpreter.session import Action, ActionContext, ActionFields, Block, Event, Publisher, Session, ToolCall, new_id
 from interpreter.sigint import interrupted_here
 from interpreter.tools.toolbox import problem_with, read_arguments
 
@@ -96,7 +96,7 @@ class Turn(Action):
         return f"{self.agent.actor.id} is responding"
 
     @property
-    def ending_fields(self) -> dict[str, Any]:
+    def ending_fields(self) -> ActionFields:
         return {"reason": self.ending or "stopped"}
 
     def publisher(self, session: Session) -> Publisher:

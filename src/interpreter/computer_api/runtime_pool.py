@@ -15,7 +15,7 @@ from interpreter.errors import BusyError, InterpreterError, LanguageNotFound, No
 from interpreter.messages import Chunk
 from interpreter.questions import ANSWER, Answer, Question, Step, without_questions
 from interpreter.runtimes.base import BaseLanguage
-from interpreter.session import Action, ActionContext, Actor, Block
+from interpreter.session import Action, ActionContext, ActionFields, Actor, Block
 from interpreter.sigint import call_user_code, iterate_user_code, wait_for_abandoned
 
 if TYPE_CHECKING:
@@ -59,10 +59,10 @@ class Installation(Action):
     def __init__(self, runtime: LiveLanguage, packages: Sequence[str], code: str) -> None:
         super().__init__()
         self._runtime, self._code = runtime, code
-        self._fields = {"language": runtime.name, "packages": [*packages]}
+        self._fields: ActionFields = {"language": runtime.name, "packages": [*packages]}
 
     @property
-    def fields(self) -> dict[str, Any]:
+    def fields(self) -> ActionFields:
         return self._fields
 
     def run(self, context: ActionContext) -> Generator[Chunk]:

@@ -13,7 +13,7 @@ from interpreter.questions import (
 )
 from interpreter.session.actions import ACTION, Action, ActionContext, Block, Do, SetPermissions, ToolCall, new_id
 from interpreter.session.actor import Actor, Mode, Permissions
-from interpreter.session.events import Event, EventLog, Ids, LogEntry, PlanStep, Publisher, Sink
+from interpreter.session.events import ActionFields, Event, EventLog, Ids, LogEntry, PlanStep, Publisher, Sink
 from interpreter.session.kernel import Checkpoints, Performance, Session, Started
 
 __all__ = [
@@ -25,6 +25,7 @@ __all__ = [
     "REFUSE",
     "Action",
     "ActionContext",
+    "ActionFields",
     "Actor",
     "Answer",
     "Block",

@@ -18,7 +18,7 @@ from interpreter.errors import BusyError, InterpreterError, NotPermittedError
 from interpreter.questions import Answer, CallTool, Question, Step, Subject
 from interpreter.runtimes.calls import Interrupt
 from interpreter.session.actor import Actor, Permissions
-from interpreter.session.events import Event, Ids, Publisher, Sink
+from interpreter.session.events import ActionFields, Event, Ids, Publisher, Sink
 from interpreter.tools.tool import Tool, ToolContext
 from interpreter.tools.toolbox import problem_with_arguments, result_chunks
 
@@ -116,11 +116,11 @@ class Action:
         return self.kind
 
     @property
-    def fields(self) -> dict[str, Any]:
+    def fields(self) -> ActionFields:
         return {}
 
     @property
-    def ending_fields(self) -> dict[str, Any]:
+    def ending_fields(self) -> ActionFields:
         """Facts about its end, beside how it ended."""
         return {}
 
@@ -245,7 +245,7 @@ class SetPermissions(Action):
         return f"the permissions of {self._target.id} are changing"
 
     @property
-    def fields(self) -> dict[str, Any]:
+    def fields(self) -> ActionFields:
         return {"of": self._target.id}
 
     def begin(self, context: ActionContext) -> None:
@@ -291,7 +291,7 @@ class Block(Action):
         return f"{self.language} block {first[:40]!r} is running"
 
     @property
-    def fields(self) -> dict[str, Any]:
+    def fields(self) -> ActionFields:
         return {"language": self.language}
 
     @property
@@ -389,9 +389,9 @@ class ToolCall(Action):
         return f"{self.name if self.origin is not None else f'tool {self.name}'} is running"
 
     @property
-    def fields(self) -> dict[str, Any]:
+    def fields(self) -> ActionFields:
         if self.tool is None or self.origin is not None:
-            return {"tool" if self.origin is None else "call": self.name}
+            return {"tool": self.name} if self.origin is None else {"call": self.name}
         return {"tool": self.name, **({"effects": list(map(str, self.effects))} if self.tool.effects else {})}
 
     @cached_property

@@ -13,7 +13,7 @@ import threading
 import time
 from bisect import bisect_left
 from collections.abc import Callable, Generator, Iterable, Iterator
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol, Required, TypedDict, get_args, overload
 
 from interpreter.messages import UNFLAGGED, Chunk, Fold, Framer, Message
 
@@ -24,9 +24,76 @@ MAX_PIECES = 50_000  # of one text, where they cannot be put together
 # Types whose pieces may be cut and put together; half a picture is none.
 TEXTS = frozenset({"message", "code", "reasoning", "console", "review"})
 # Kinds of events without an LMC form: the streams of 0.4.3 do not know them.
-KERNEL_KINDS = frozenset({"action", "turn", "answer", "plan", "undone", "messages", "permissions"})
+KernelKind = Literal["action", "answer", "plan", "undone", "messages", "permissions"]
+KERNEL_KINDS: frozenset[str] = frozenset(get_args(KernelKind))
 
 PlanState = Literal["pending", "running", "done", "failed", "skipped"]
+
+
+class ActionFields(TypedDict, total=False):
+    """What an `action` event may say beside its state and kind."""
+
+    parent: str  # the action that it is part of, when it begins
+    language: str
+    packages: list[str]
+    tool: str  # that the model calls
+    call: str  # that code makes
+    effects: list[str]
+    of: str  # whose permissions it changes
+    outcome: str  # how it ended
+    reason: str  # why a turn ended
+    error: str  # the type of the error that ended it
+    text: str  # and its words
+
+
+class ActionData(ActionFields):
+    """The beginning, running or end of an action."""
+
+    state: Literal["begun", "running", "ended"]
+    kind: str  # block, tool, turn, undo, ...
+
+
+class AnswerData(TypedDict):
+    """How a question was settled."""
+
+    question: str
+    choice: str
+    by: str
+
+
+class PlanData(TypedDict):
+    """A plan and its progress."""
+
+    steps: list[dict[str, Any]]
+
+
+class UndoneData(TypedDict):
+    """What an undo, a redo or a return to a checkpoint did."""
+
+    points: list[int]
+    back: bool
+    to: int | None
+    parts: list[str]
+    files: dict[str, Any] | None
+    variables: dict[str, str]
+    told: list[str]
+
+
+class MessagesData(TypedDict):
+    """Messages that were replaced other than by streaming."""
+
+    at: int
+    drop: int
+    messages: list[dict[str, Any]]
+
+
+class PermissionsData(TypedDict, total=False):
+    """What an actor may do from now on."""
+
+    actor: Required[str]
+    mode: str
+    sandboxed: bool
+    revoked: bool
 
 
 class PlanStep(NamedTuple):
@@ -203,7 +270,28 @@ class EventLog:
 
     # -- publishing ----------------------------------------------------------------------------------------------
 
-    def publish(self, kind: str, data: dict[str, Any], ids: Ids = Ids(), sink: Sink | None = None) -> Event:  # noqa: B008 - a tuple
+    @overload
+    def publish(self, kind: Literal["action"], data: ActionData, ids: Ids = ..., sink: Sink | None = None) -> Event: ...
+    @overload
+    def publish(self, kind: Literal["answer"], data: AnswerData, ids: Ids = ..., sink: Sink | None = None) -> Event: ...
+    @overload
+    def publish(self, kind: Literal["plan"], data: PlanData, ids: Ids = ..., sink: Sink | None = None) -> Event: ...
+    @overload
+    def publish(self, kind: Literal["undone"], data: UndoneData, ids: Ids = ..., sink: Sink | None = None) -> Event: ...
+    @overload
+    def publish(
+        self, kind: Literal["messages"], data: MessagesData, ids: Ids = ..., sink: Sink | None = None
+    ) -> Event: ...
+    @overload
+    def publish(
+        self, kind: Literal["permissions"], data: PermissionsData, ids: Ids = ..., sink: Sink | None = None
+    ) -> Event: ...
+    @overload
+    def publish(
+        self, kind: Literal["status", "error"], data: Chunk, ids: Ids = ..., sink: Sink | None = None
+    ) -> Event: ...
+
+    def publish(self, kind: str, data: Any, ids: Ids = Ids(), sink: Sink | None = None) -> Event:  # noqa: B008 - a tuple
         """Number an event, record it, and let readers see it."""
         with self.writing:
             entry = self.begin(LogEntry(kind, {**data}, ids))  # the receiver may change the event

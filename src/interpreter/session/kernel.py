@@ -14,14 +14,26 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
 from contextvars import Context
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from interpreter.errors import BusyError, InterpreterError, NotPermittedError, UsageError
 from interpreter.messages import Chunk
 from interpreter.questions import REFUSE, Answer, Question, Questions
 from interpreter.session.actions import ACTION, Action, ActionContext, Approver, Runner
 from interpreter.session.actor import Actor, ActorKind, Permissions
-from interpreter.session.events import Event, EventLog, Ids, PlanStep, Publisher, redacted
+from interpreter.session.events import (
+    ActionData,
+    ActionFields,
+    AnswerData,
+    Event,
+    EventLog,
+    Ids,
+    PermissionsData,
+    PlanData,
+    PlanStep,
+    Publisher,
+    redacted,
+)
 
 
 class Lane:
@@ -166,7 +178,11 @@ class Session:
         if permissions != known:
             actor.published = permissions
             if known is not None:
-                data = {"actor": actor.id, "mode": permissions.mode, "sandboxed": permissions.sandbox is not None}
+                data: PermissionsData = {
+                    "actor": actor.id,
+                    "mode": permissions.mode,
+                    "sandboxed": permissions.sandbox is not None,
+                }
                 self.log.publish("permissions", data, Ids(actor=actor.id), actor.sink())
         return permissions
 
@@ -268,7 +284,7 @@ class Session:
 
     def plan(self, steps: list[PlanStep], actor: Actor, turn: str = "") -> Event:
         """Publish a plan and its progress. Each call replaces the plan before."""
-        data = {"steps": [step._asdict() for step in steps]}
+        data: PlanData = {"steps": [step._asdict() for step in steps]}
         return self.log.publish("plan", data, Ids(turn, "", actor.id), actor.sink())
 
     def close(self) -> None:
@@ -285,7 +301,7 @@ class Session:
     def _steps(self, action: Action, publisher: Publisher, hold: _Hold, wait: bool) -> Generator[Event]:
         """Everything that happens with an action, in its order."""
         self._end_abandoned()
-        error: dict[str, str] = {}
+        error: ActionFields = {}
         action.begin(self.context_of(action))
         self._running[action] = hold
         outer, publisher.ids = publisher.ids, action.ids
@@ -308,8 +324,8 @@ class Session:
                 action.end()
                 publisher.ids = outer
                 self._running.pop(action, None)
-                outcome = action.outcome or "cancelled"
-                ended = self._tell(action, "ended", outcome=outcome, **action.ending_fields, **error)
+                fields: ActionFields = {"outcome": action.outcome or "cancelled", **action.ending_fields, **error}
+                ended = self._tell(action, "ended", fields)
             finally:
                 self.lane.release(hold)
         yield ended
@@ -423,14 +439,18 @@ class Session:
                 self.questions.settle(question, self._question_timeout())
         finally:
             answer = question.answer or Answer("withdrawn", by="")
-            data = {"question": question.id, "choice": answer.choice, "by": answer.by}
+            data: AnswerData = {"question": question.id, "choice": answer.choice, "by": answer.by}
             answered = self.log.publish("answer", data, action.ids, action.sink)
         yield answered
 
-    def _tell(self, action: Action, state: str, **more: Any) -> Event:
-        data = {"state": state, "kind": action.kind, **(action.fields if state == "begun" else {}), **more}
-        if action.parent is not None and state == "begun":
-            data["parent"] = action.parent.id
+    def _tell(
+        self, action: Action, state: Literal["begun", "running", "ended"], fields: ActionFields | None = None
+    ) -> Event:
+        data: ActionData = {"state": state, "kind": action.kind, **(fields or {})}
+        if state == "begun":
+            data = {**data, **action.fields}
+            if action.parent is not None:
+                data["parent"] = action.parent.id
         return self.log.publish("action", data, action.ids, action.sink)
 
 

@@ -30,6 +30,7 @@ from interpreter.errors import BusyError, InterpreterError
 from interpreter.frontends.server.gate import LOCAL, Refused, User
 from interpreter.host import files
 from interpreter.llm.secrets import replace_secrets
+from interpreter.messages import Chunk
 from interpreter.questions import APPROVE, Answer, QuestionKind
 from interpreter.session import Actor, Event, Ids
 from interpreter.session.events import events_after, redacted
@@ -40,7 +41,7 @@ from interpreter.session.journal.reader import past_events
 Result = TypeVar("Result")
 KINDS: tuple[QuestionKind, ...] = get_args(QuestionKind)
 # The last event of a turn: the session is free.
-IDLE = {"role": "computer", "type": "status", "format": "idle", "content": {}}
+IDLE: Chunk = {"role": "computer", "type": "status", "format": "idle", "content": {}}
 _ID = re.compile(r"[0-9a-f]{8,32}")
 _SAVE_AFTER = 1.0  # seconds without work, before the variables are saved
 _EVENT_NUMBER_GAP = (
@@ -144,7 +145,7 @@ class LiveSession:
         """Publish an error of a turn."""
         session, known = self.interpreter.session, isinstance(error, InterpreterError)
         words = session.clean(str(error)) if known else "The server failed in this turn. Its terminal shows the error."
-        chunk = {"role": "computer", "type": "error", "format": type(error).__name__, "content": words}
+        chunk: Chunk = {"role": "computer", "type": "error", "format": type(error).__name__, "content": words}
         session.log.publish("error", chunk, Ids(actor=self.interpreter.agent.actor.id))
         if not known:
             self._hub.failed(error)

@@ -29,6 +29,7 @@ from interpreter.session.checkpoints.checkpoint import (
 )
 from interpreter.session.checkpoints.file_store import ELSEWHERE, OFF_ON_WINDOWS, FileStore
 from interpreter.session.checkpoints.variables import SavedVariables
+from interpreter.session.events import UndoneData
 from interpreter.sigint import Hold
 
 if TYPE_CHECKING:
@@ -595,7 +596,8 @@ class UndoAction(Action):
         assert plan is not None
         self.result = result = self._timeline.go(plan, self._overwrite, self._repositories)
         self.outcome = "done"
-        session.log.publish("undone", {**result.fields, "told": result.sentences}, self.ids)  # the journal has it
+        undone: UndoneData = {**result.fields, "told": result.sentences}  # type: ignore[typeddict-item]
+        session.log.publish("undone", undone, self.ids)  # the journal has it
         yield from ()
 
 
