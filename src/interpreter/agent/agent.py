@@ -50,6 +50,8 @@ class Agent:
     ) -> None:
         self.session, self.computer, self.actor, self.settings = session, computer, actor, settings
         self._get_llm = llm
+        if llm is None:
+            settings.computer = computer
         self.last_messages_count = 0
         self.idle = threading.Event()  # set while no turn is open
         self.idle.set()
@@ -76,7 +78,8 @@ class Agent:
     def _own_llm(self) -> Llm:
         from interpreter.llm import Llm
 
-        return Llm(self.settings, self)
+        self.settings.llm = Llm(self.settings, self)
+        return self.settings.llm
 
     @property
     def llm(self) -> Llm:
