@@ -13,7 +13,7 @@ PACKAGE = Path(__file__).parent.parent / "src" / "interpreter"
 
 # From the ground up. A part may use the parts below its own floor; a part inside a package may have its own floor.
 FLOORS: tuple[tuple[str, ...], ...] = (
-    ("errors", "version", "messages", "questions", "console_text", "config", "sigint", "tools", "host"),
+    ("errors", "version", "messages", "questions", "console_text", "config", "sigint", "tools", "host", "leaves"),
     ("runtimes", "llm"),
     ("session",),
     ("computer_api",),
@@ -26,8 +26,10 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("api", "app", "config.profiles", "frontend", "__init__"),
     ("frontends.interrupts", "frontends.exit_codes"),
     # These don't import each other.
-    ("frontends.terminal", "frontends.headless", "frontends.notebook", "frontends.server"),
+    ("frontends.terminal", "frontends.headless", "frontends.notebook"),
     ("frontends",),
+    ("frontends.server", "frontends.wtf"),
+    ("frontends.async_interpreter",),
     ("__main__", "old_functions", "old_paths"),
     ("computer_use", "core", "terminal_interface"),
 )
@@ -41,6 +43,7 @@ SEAM = "frontend"
 REGISTRIES = {
     "runtimes/**/*.py": "a language names its analysis and its exporter",
     "computer_api/computer.py": "the settings may name machines, which `remote` knows",
+    "leaves.py": "the leaves",
     "old_paths.py": "the old import paths",
 }
 # Imports upwards for type checkers alone, with the reason.

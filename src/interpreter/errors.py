@@ -62,6 +62,10 @@ class UsageError(InterpreterError):
     """A command line that cannot be understood."""
 
 
+class MissingLeafError(InterpreterError):
+    """A part that this installation lacks, or whose packages it lacks; the message says how to get it."""
+
+
 class NotPermittedError(InterpreterError):
     """An actor may not do this; the message names the actor whose permissions decided."""
 

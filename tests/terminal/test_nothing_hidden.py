@@ -364,9 +364,10 @@ WRITERS = {
     "headless/run.py": "write status error _turn",
     "notebook.py": "show_chat _approve show",
     "server/__init__.py": "announce _print_failure",
+    "server/commands.py": "make_token",
     "server/gate.py": "write _note",  # to the audit trail, as JSON
     "server/routes.py": "note",
-    "start.py": "start write say piped_text configured _load_profile _accepted make_server_token",
+    "start.py": "start write say piped_text configured _load_profile _accepted",
     "terminal/approval.py": "_edit_in_program",
     "terminal/chat.py": "_next_message replay",
     "terminal/magics/runtimes.py": "list_variables",
@@ -382,7 +383,7 @@ WRITERS = {
     "terminal/terminal.py": "tell notify ask _line",
     "terminal/tty.py": "write read_line keys restore query hide_early_keys",
     "terminal/widgets.py": "choose_row search_row show_download",
-    "wtf/__init__.py": "_run recorded_output",
+    "wtf/__init__.py": "_run print_hook recorded_output",
     "wtf/recorder.py": "add",
 }
 SINKS = {

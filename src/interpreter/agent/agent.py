@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from interpreter.computer_api.computer import Participant
 from interpreter.errors import BusyError
+from interpreter.leaves import leaves, load
 from interpreter.session import Actor, Block, Session
 from interpreter.session.checkpoints import Timeline
 from interpreter.session.journal import Recorder
@@ -57,6 +58,7 @@ class Agent:
         self.idle.set()
         self._turn: Turn | None = None
         self._beginning = threading.RLock()
+        self._leaf_tools: set[str] = set()  # whose tools it has
         self.journal = Recorder(self)
         self.timeline = timeline if timeline is not None else Timeline(self)
         for each in actor.chain():  # the user's own code runs for it too
@@ -93,10 +95,26 @@ class Agent:
 
         return SystemPrompt(self)
 
-    @cached_property
+    @property
     def tools(self) -> Toolbox:
         """What its model can call."""
+        for part in (part for leaf in leaves() for part in leaf.tools):
+            if part.make not in self._leaf_tools and self.has_set(part.when):
+                with self._beginning:
+                    if part.make not in self._leaf_tools:
+                        self._leaf_tools.add(part.make)
+                        for tool in load(part.make)(self):
+                            self._toolbox.append(tool)
+        return self._toolbox
 
+    def has_set(self, name: str) -> bool:
+        """Return whether a setting is on; true for no setting."""
+        group, _, leaf = name.rpartition(".")
+        owner: Any = self.computer if group == "computer" else self.llm if group else self.settings
+        return not name or bool(getattr(owner, leaf))
+
+    @cached_property
+    def _toolbox(self) -> Toolbox:
         def languages() -> list[str]:
             return [language.name.lower() for language in self.runtimes.available()]
 

@@ -6,12 +6,13 @@ import getpass
 import platform
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from interpreter.config.setting import sources
 from interpreter.config.settings import read_prompt
+from interpreter.leaves import leaves, load
 from interpreter.llm.file_preview import beginning
 from interpreter.messages import Message
 
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
     from interpreter.agent.agent import Agent
 
 SITUATION = "You are on {system} as {user}, in {cwd}. Languages: {languages}."
-SKILLS = "Python has these functions, kept from earlier; computer.skills.read(name) shows one: {}"
-MAX_SKILLS = 30
 SPAN = re.compile(r"\{\{(.*?)\}\}", re.DOTALL)
 IN_SANDBOX = (
     "Code runs in a sandbox: it can write only to {places}, the home folder is empty, and there is no network{but}."
@@ -52,13 +51,11 @@ class SystemPrompt:
         parts = [agent.settings.system_message]
         if sources(agent.settings)["system_message"] == "default":
             parts = [read_prompt(agent.llm.profile.prompt), self._situation()]
-        if agent.settings.os:
-            parts.append(read_prompt("os"))
         if any(language.system_message for language in agent.computer.languages):
             parts += [language.system_message or "" for language in agent.computer.runtimes.available()]
         if _FIRST_SANDBOX not in self.rendered:
             self.rendered[_FIRST_SANDBOX] = self.rendered[_SANDBOX] = self._sandbox()
-        parts += [self.rendered[_FIRST_SANDBOX], agent.settings.custom_instructions, self._computer(), self._skills()]
+        parts += [self.rendered[_FIRST_SANDBOX], agent.settings.custom_instructions, self._computer(), *self._leaves()]
         text = "\n\n".join(part.strip() for part in parts if part.strip())
         if "{{" in text:
             if text not in self.rendered:
@@ -105,14 +102,13 @@ class SystemPrompt:
         is_on = computer.import_computer_api or agent.settings.os or is_in_terminal
         return read_prompt("computer") if is_on and is_fit else ""
 
-    def _skills(self) -> str:
-        if not self._agent.computer.import_skills:
-            return ""
-        if SKILLS not in self.rendered:
-            names = self._agent.computer.skills.import_skills()
-            listed = ", ".join(f"{name}()" for name in names[:MAX_SKILLS]) + (", ..." if names[MAX_SKILLS:] else "")
-            self.rendered[SKILLS] = SKILLS.format(listed) if names else ""
-        return self.rendered[SKILLS]
+    def _leaves(self) -> Iterator[str]:
+        """Yield what the leaves in use say."""
+        for part in (part for leaf in leaves() for part in leaf.prompt):
+            if self._agent.has_set(part.when):
+                if part.make not in self.rendered:
+                    self.rendered[part.make] = load(part.make)(self._agent)
+                yield self.rendered[part.make]
 
     def _situation(self) -> str:
         if SITUATION not in self.rendered:

@@ -26,6 +26,8 @@ from interpreter.runtimes.launch import RuntimeContext
 
 Names = list[str]
 Rows = list[dict[str, Any]]
+LISTED = "Python has these functions, kept from earlier; computer.skills.read(name) shows one: {}"
+MAX_LISTED = 30
 MAX_BYTES = 1024 * 1024
 SHARED = Path(".agents", "skills")  # in the home folder, and in a project
 TEST_TIMEOUT = 60.0
@@ -304,6 +306,13 @@ def parsed(code: str) -> ast.Module:
         return ast.parse(textwrap.dedent(code))
     except SyntaxError as error:
         raise ValueError(f"Can't save the code as a skill: line {error.lineno}: {error.msg}.") from None
+
+
+def prompt_lines(agent: Any) -> str:
+    """List the functions that Python has, for the system message."""
+    names = agent.computer.skills.import_skills()
+    listed = ", ".join(f"{name}()" for name in names[:MAX_LISTED]) + (", ..." if names[MAX_LISTED:] else "")
+    return LISTED.format(listed) if names else ""
 
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from interpreter.api import OpenInterpreter
 from interpreter.errors import InterpreterError, UsageError
+from interpreter.leaves import load
 from interpreter.messages import as_original
 
 if TYPE_CHECKING:
@@ -117,9 +118,7 @@ class Server:
     @property
     def application(self) -> Application:
         if self._application is None:
-            from interpreter.frontends.start import check_server_extra
-
-            check_server_extra()
+            load("interpreter.frontends.server.commands:check_extra")()
             from interpreter.frontends.server import Application
             from interpreter.frontends.server.gate import LOCAL
 

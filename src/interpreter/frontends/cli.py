@@ -9,10 +9,11 @@ import signal
 import sys
 from collections.abc import Callable, Sequence
 
+from interpreter import leaves
 from interpreter.errors import InterpreterError
 
 # Flags that print something and end.
-_PRINTING = frozenset({"models", "policy_check", "local_models", "profiles", "reset_profile", "shell_hook", "install"})
+_PRINTING = frozenset({"models", "policy_check", "local_models", "profiles", "reset_profile", "install"})
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -58,7 +59,11 @@ def _run(arguments: list[str]) -> int:
         return 0
     from interpreter.frontends import flags
 
-    parsed = flags.parse(arguments, os.path.basename(sys.argv[0]))
+    prog = os.path.basename(sys.argv[0])
+    if prog != "i" and (row := leaves.subcommand(arguments)) is not None:
+        _unwind_on_signals()
+        return int(leaves.load(row.run)(arguments))
+    parsed = flags.parse(arguments, prog)
     match parsed.actions:
         case {"version": _}:
             print(version_line())
@@ -75,14 +80,11 @@ def _run(arguments: list[str]) -> int:
             return run_command(parsed)
     for notice in parsed.notices:
         print(notice, file=sys.stderr)
-    if "server_token" in parsed.actions:
-        from interpreter.frontends.start import make_server_token
-
-        return make_server_token(parsed.actions["server_token"])
-    signal.signal(signal.SIGTERM, _leave)
-    if sys.platform != "win32":
-        signal.signal(signal.SIGHUP, _leave)
-    is_chat = parsed.message is None and not {"stdin", "serve", "server", "web"} & parsed.actions.keys()
+    _unwind_on_signals()
+    for flag in (flag for leaf in leaves.ROWS for flag in leaf.flags):
+        if flag.name in parsed.actions:
+            return int(leaves.load(flag.run)(parsed))
+    is_chat = parsed.message is None and "stdin" not in parsed.actions
     if is_chat and not parsed.settings.get("plain_text_display"):
         from interpreter.frontends.terminal.tty import hide_early_keys
 
@@ -90,6 +92,12 @@ def _run(arguments: list[str]) -> int:
     from interpreter.frontends.start import start
 
     return start(parsed)
+
+
+def _unwind_on_signals() -> None:
+    signal.signal(signal.SIGTERM, _leave)
+    if sys.platform != "win32":
+        signal.signal(signal.SIGHUP, _leave)
 
 
 def _leave(number: int, frame: object) -> None:

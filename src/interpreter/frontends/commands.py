@@ -19,7 +19,6 @@ from interpreter.console_text import short_count, visible
 from interpreter.frontends.flags import Parsed
 from interpreter.frontends.terminal import setup
 from interpreter.frontends.terminal.terminal import Terminal
-from interpreter.frontends.wtf import hook
 from interpreter.host import processes
 from interpreter.llm.local.weights import models_folder
 from interpreter.llm.providers import ROWS, saved_keys, starting_model
@@ -48,8 +47,6 @@ def run_command(parsed: Parsed) -> int:
             _open_folder(profiles.make_default().parent)
         case {"reset_profile": name}:
             print("\n".join(profiles.reset(name if isinstance(name, str) else None)))
-        case {"shell_hook": shell}:
-            print(hook(shell))
         case {"install": extra}:
             settings = from_environment(os.environ) | parsed.settings
             setup.install_extra(Terminal(), extra, bool(settings.get("offline")), bool(settings.get("auto_run")))

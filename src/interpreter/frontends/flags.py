@@ -14,6 +14,7 @@ from interpreter.config.setting import Setting, closest, parse_value, setting_na
 from interpreter.config.settings import SETTINGS
 from interpreter.errors import SettingError, UsageError
 from interpreter.frontends.exit_codes import MEANINGS
+from interpreter.leaves import ROWS, leaves
 
 _IN_FULL = ("--mode",)  # can't be abbreviated: `--mod` has always been --model
 
@@ -55,17 +56,11 @@ COMMANDS = (
     CommandFlag("conversations", "Pick an earlier conversation and continue it."),
     CommandFlag("resume", "Continue the conversation whose id starts with ID. Without ID, pick one.", value="[ID]"),
     CommandFlag("continue", "Continue the last conversation in this folder."),
-    CommandFlag("serve", "Serve sessions over HTTP and WebSocket. See docs/server.md."),
-    CommandFlag("web", "Serve the web page on this machine and open it in your browser. See docs/web.md."),
-    CommandFlag("server", "The same as --serve, as it was called in 0.4.3."),
-    CommandFlag(
-        "server_token", "Make a token for a user of the server and print it. NAME:viewer can only read.", value="NAME"
-    ),
     CommandFlag("stdin", "Read one message from standard input, answer in plain text, and exit.", "-s"),
     CommandFlag("json", "Print one JSON event per line instead of text. See docs/headless.md."),
     CommandFlag("output_schema", "Make the final answer JSON that matches this JSON Schema.", value="FILE"),
     CommandFlag("completion", "Print a completion script for your shell.", value="bash|zsh|fish"),
-    CommandFlag("shell_hook", "Print the lines that `wtf` needs in your shell's rc file.", value="bash|zsh"),
+    *(CommandFlag(row.name, row.help, row.short, row.value) for leaf in ROWS for row in leaf.flags),
     CommandFlag("policy_check", "Print whether your rules allow CODE, and why. See docs/policy.md.", value="CODE"),
     CommandFlag("language", "The language of the code for `--policy_check`. Default: shell.", value="LANGUAGE"),
     CommandFlag("version", "Print the version."),
@@ -285,7 +280,8 @@ def help_text() -> str:
     for setting in SETTINGS:
         if setting.flag or setting.no_flag:
             sections.setdefault(setting.section, []).append(setting)
-    sections["Commands"] = list(COMMANDS)
+    missing = {row.name for leaf in ROWS if not leaf.is_present for row in leaf.flags}
+    sections["Commands"] = [command for command in COMMANDS if command.name not in missing]
     for heading, rows in sections.items():
         lines += ["", f"{heading}:"]
         for row in rows:
@@ -304,6 +300,13 @@ def help_text() -> str:
             right = wrap(description, _WIDTH - _COLUMN, break_long_words=False, break_on_hyphens=False)
             lines.append(left if len(left) > _COLUMN - 2 else left.ljust(_COLUMN) + right.pop(0))
             lines += [" " * _COLUMN + line for line in right]
+    subcommands = [each for leaf in leaves() for each in leaf.subcommands]
+    lines += ["", "Subcommands:"] if subcommands else []
+    for each in subcommands:
+        right = wrap(each.help, _WIDTH - _COLUMN)
+        left = f"  {each.words} {each.arguments}".rstrip()
+        lines.append(left if len(left) > _COLUMN - 2 else left.ljust(_COLUMN) + right.pop(0))
+        lines += [" " * _COLUMN + line for line in right]
     codes = [f"  {code:<4} {description}" for code, description in MEANINGS.items()]
     return "\n".join([*lines, "", _FOOTER, "", "Exit codes:", *codes])
 

@@ -25,7 +25,6 @@ from interpreter.frontends.headless.run import Events, HeadlessRun, OutputSchema
 from interpreter.frontends.terminal import chat
 from interpreter.frontends.terminal.terminal import Terminal
 from interpreter.frontends.terminal.tty import Tty
-from interpreter.host.installation import install_hint
 from interpreter.llm.providers import with_prefix_in_name
 from interpreter.runtimes import data_stack
 
@@ -49,8 +48,6 @@ _VARIED = ("codestral", "llama3")  # those with a form for the screen and one fo
 
 def start(parsed: Parsed, present: OpenInterpreter | None = None) -> int:
     """Run what the command line asks for and return the exit code; with an interpreter, the terminal uses that one."""
-    if {"serve", "server", "web"} & parsed.actions.keys():
-        return _serve(parsed)
     schema_file = parsed.actions.get("output_schema")
     if "json" in parsed.actions:
         return _start_events(parsed, schema_file)
@@ -105,35 +102,6 @@ def start(parsed: Parsed, present: OpenInterpreter | None = None) -> int:
         return 0
     finally:
         end(interpreter)
-
-
-def _serve(parsed: Parsed) -> int:
-    """Serve sessions over HTTP until the user stops it (`--serve` and `--web`)."""
-    check_server_extra()
-    from interpreter.frontends.server import serve
-
-    interpreter, _ = configured(parsed)
-    terminal = Terminal(plain=True, tty=Tty(stdout=sys.stderr))
-    if not (models.is_model_named(interpreter) or _find_model(terminal, interpreter)):
-        raise UsageError("There is no model yet. Name one with --model, or pick one with `interpreter --setup`.")
-    return serve(interpreter, browser="web" in parsed.actions)
-
-
-def make_server_token(user: str) -> int:
-    """Make a token and print it (`--server_token`)."""
-    check_server_extra()
-    from interpreter.config.homes import our_folder
-    from interpreter.frontends.server.gate import Users
-
-    print(Users(our_folder("data") / "server").add(user))
-    return 0
-
-
-def check_server_extra() -> None:
-    from importlib.util import find_spec
-
-    if any(find_spec(name) is None for name in ("starlette", "uvicorn", "websockets")):
-        raise InterpreterError(f"The server needs extra packages: {install_hint('server')}")
 
 
 def _start_events(parsed: Parsed, schema_file: str | None) -> int:
@@ -264,7 +232,7 @@ def piped_text() -> str:
 def _model_ready(parsed: Parsed, terminal: Terminal, interpreter: OpenInterpreter) -> bool:
     """Make sure that there is a model to use; False if the user leaves instead."""
     if not {"local", "setup"} & parsed.actions.keys() and (
-        models.is_model_named(interpreter) or _find_model(terminal, interpreter)
+        models.is_model_named(interpreter) or find_model(terminal, interpreter)
     ):
         if interpreter.llm.model.startswith("builtin/hf:") and terminal.is_attended:
             from interpreter.frontends.terminal.setup import fetch_named
@@ -291,7 +259,7 @@ def _apply_trust(parsed: Parsed, terminal: Terminal, interpreter: OpenInterprete
         setup.use_trust(terminal, interpreter, mode) if mode else setup.choose_trust(terminal, interpreter)
 
 
-def _find_model(terminal: Terminal, interpreter: OpenInterpreter) -> bool:
+def find_model(terminal: Terminal, interpreter: OpenInterpreter) -> bool:
     """Use the model for a key in the environment, or the last choice, and say which one."""
     if (variable := models.choose_by_key(interpreter)) is not None:
         terminal.tell(f"Using {interpreter.llm.model} because {variable} is set. Use --model to pick another.")

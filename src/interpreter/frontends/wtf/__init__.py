@@ -11,10 +11,13 @@ import re
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from interpreter.console_text import OUTPUT, ConsoleText, visible
 from interpreter.frontends.cli import run_program
+
+if TYPE_CHECKING:
+    from interpreter.frontends.flags import Parsed
 
 USAGE = """\
 Usage: wtf [flags] [question]     explain the command that failed last, and offer a fix
@@ -53,6 +56,12 @@ class FailedCommand(NamedTuple):
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the program. Exit codes are those of `interpreter`."""
     return run_program("wtf", _run, list(sys.argv[1:] if argv is None else argv))
+
+
+def print_hook(parsed: Parsed) -> int:
+    """Print the lines for the rc file of a shell: `interpreter --shell_hook`."""
+    print(hook(parsed.actions["shell_hook"]))
+    return 0
 
 
 def hook(shell: str) -> str:

@@ -1,6 +1,7 @@
 """Magic commands: the lines of a chat that begin with %, ! or >>>.
 
-To add one, write its function into the file of its subject, and a row into `GROUPS`.
+To add one, write its function into the file of its subject, and a row into `GROUPS`. Those of a leaf are in its row of
+`leaves.py`.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from functools import partial
 from typing import NamedTuple
 
 from interpreter.api import OpenInterpreter
-from interpreter.errors import ConversationFileError, UndoError, UsageError
+from interpreter.errors import ConversationFileError, MissingLeafError, UndoError, UsageError
 from interpreter.frontends.terminal import sessions
 from interpreter.frontends.terminal.magics import (
     runtimes,
@@ -24,6 +25,7 @@ from interpreter.frontends.terminal.magics import (
 from interpreter.frontends.terminal.render import saved
 from interpreter.frontends.terminal.render.ansi import wrapped
 from interpreter.frontends.terminal.terminal import Terminal
+from interpreter.leaves import ROWS, Magic, leaves, load
 
 _PASSIVE = tuple(".png .jpg .jpeg .gif .webp .bmp .tif .tiff .pdf .csv .tsv .txt .md .json .jsonl .xlsx .ods".split())
 
@@ -54,7 +56,7 @@ def run(terminal: Terminal, interpreter: OpenInterpreter, line: str) -> None:
         _command(typed).run(terminal, interpreter, argument.strip())
     except UndoError as error:
         terminal.display.line(str(error))
-    except (UsageError, ConversationFileError) as error:
+    except (UsageError, ConversationFileError, MissingLeafError) as error:
         terminal.display.line(str(error), "error")
 
 
@@ -62,10 +64,21 @@ def _command(name: str) -> Command:
     known = {row.name: row for row in COMMANDS}
     name = name.lower()
     if name not in known:
+        for missing in (row for leaf in ROWS for row in leaf.magics if row.name == name):
+            load(missing.run)  # raises an error that says how to get it
         close = get_close_matches(name, known, n=1)
         advice = f"Did you mean %{close[0]}?" if close else "%help lists the commands."
         raise UsageError(f"Unknown command: %{name}. {advice}")
     return known[name]
+
+
+def leaf_command(row: Magic) -> Command:
+    """Make a command of a leaf's row; the leaf is imported when it runs."""
+
+    def run(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
+        load(row.run)(terminal, interpreter, argument)
+
+    return Command(row.name, row.arguments, row.brief, row.help, run, row.examples)
 
 
 def _help(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
@@ -266,4 +279,6 @@ GROUPS: dict[str, tuple[Command, ...]] = {
     ),
 }
 # fmt: on
+for _row in (row for leaf in leaves() for row in leaf.magics):
+    GROUPS[_row.group] = (*GROUPS.get(_row.group, ()), leaf_command(_row))
 COMMANDS = tuple(row for rows in GROUPS.values() for row in rows)

@@ -1,0 +1,182 @@
+"""The leaves: packages that each add one capability, and that nothing imports but the rows of this table.
+
+A row is plain names, so that it costs nothing until someone uses the leaf. A name such as `interpreter.mcp.tools:make`
+is loaded by `load`. To add a leaf, write its package and a row into `ROWS`; to remove one, delete its folder.
+docs/architecture.md shows a row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from interpreter.errors import MissingLeafError
+from interpreter.host.installation import install_hint
+
+_PACKAGE = Path(__file__).parent
+
+
+class Subcommand(NamedTuple):
+    """`interpreter mcp add ...`: the exact first words. A single word only counts alone or before a flag."""
+
+    words: str
+    run: str  # (arguments: list[str], with these words) -> exit code
+    help: str
+    arguments: str = ""  # as `--help` shows them
+
+
+class Flag(NamedTuple):
+    """A flag that starts the leaf instead of a chat."""
+
+    name: str
+    run: str  # (parsed: frontends.flags.Parsed) -> exit code
+    help: str
+    short: str = ""
+    value: str = ""  # its name, or the words to choose from; in brackets where it may be left out
+
+
+class Magic(NamedTuple):
+    """A magic command, in a group of `%help`."""
+
+    group: str
+    name: str
+    run: str  # (terminal, interpreter, argument: str)
+    brief: str  # for the overview
+    help: str
+    arguments: str = ""
+    examples: tuple[str, ...] = ()
+
+
+class Part(NamedTuple):
+    """Something that an agent gets from the leaf while a setting is on."""
+
+    when: str  # the setting, such as `os` or `computer.import_skills`; empty: always
+    make: str
+
+
+class Leaf(NamedTuple):
+    name: str
+    package: str  # the folder or module that can be deleted, below `interpreter`
+    about: str  # what is missing without it, as the subject of a sentence
+    extra: str = ""  # the packages that it needs
+    docs: tuple[str, ...] = ()  # its pages, in docs/
+    settings: tuple[str, ...] = ()  # those that only it reads
+    subcommands: tuple[Subcommand, ...] = ()
+    flags: tuple[Flag, ...] = ()
+    magics: tuple[Magic, ...] = ()
+    prompt: tuple[Part, ...] = ()  # (agent) -> lines for the system message; asked once per conversation
+    tools: tuple[Part, ...] = ()  # (agent) -> an iterable of `tools.Tool`, for its model and for code
+
+    @property
+    def path(self) -> Path:
+        return _PACKAGE.joinpath(*self.package.split("."))
+
+    @property
+    def is_present(self) -> bool:
+        return self.path.is_dir() or self.path.with_suffix(".py").is_file()
+
+
+ROWS: tuple[Leaf, ...] = (
+    Leaf(
+        name="screen",
+        package="computer_api.os_mode",
+        about="OS mode",
+        extra="os",
+        docs=("screen.md", "os-mode.md"),
+        settings=("os", "os_max_steps", "os_apps"),
+        prompt=(Part("os", "interpreter.computer_api.os_mode:prompt_lines"),),
+    ),
+    Leaf(
+        name="skills",
+        package="computer_api.skills",
+        about="`computer.skills`",
+        settings=("computer.import_skills", "computer.save_skills", "computer.skills_path"),
+        prompt=(Part("computer.import_skills", "interpreter.computer_api.skills:prompt_lines"),),
+    ),
+    Leaf(
+        name="server",
+        package="frontends.server",
+        about="The server",
+        extra="server",
+        docs=("server.md", "web.md", "deploying.md"),
+        flags=(
+            Flag(
+                "serve",
+                "interpreter.frontends.server.commands:serve_sessions",
+                "Serve sessions over HTTP and WebSocket. See docs/server.md.",
+            ),
+            Flag(
+                "web",
+                "interpreter.frontends.server.commands:serve_sessions",
+                "Serve the web page on this machine and open it in your browser. See docs/web.md.",
+            ),
+            Flag(
+                "server",
+                "interpreter.frontends.server.commands:serve_sessions",
+                "The same as --serve, as it was called in 0.4.3.",
+            ),
+            Flag(
+                "server_token",
+                "interpreter.frontends.server.commands:make_token",
+                "Make a token for a user of the server and print it. NAME:viewer can only read.",
+                value="NAME",
+            ),
+        ),
+    ),
+    Leaf(name="notebook", package="frontends.notebook", about="The display in Jupyter notebooks", extra="jupyter"),
+    Leaf(
+        name="wtf",
+        package="frontends.wtf",
+        about="`wtf`",
+        docs=("wtf.md",),
+        flags=(
+            Flag(
+                "shell_hook",
+                "interpreter.frontends.wtf:print_hook",
+                "Print the lines that `wtf` needs in your shell's rc file.",
+                value="bash|zsh",
+            ),
+        ),
+    ),
+)
+
+
+@cache
+def leaves() -> tuple[Leaf, ...]:
+    """List the leaves that this installation has."""
+    return tuple(leaf for leaf in ROWS if leaf.is_present)
+
+
+def subcommand(arguments: Sequence[str]) -> Subcommand | None:
+    """Find the subcommand that a command line begins with."""
+    for row in (row for leaf in ROWS for row in leaf.subcommands):
+        words = row.words.split()
+        rest = arguments[len(words) :]
+        if list(arguments[: len(words)]) == words and (len(words) > 1 or not rest or rest[0].startswith("-")):
+            return row
+    return None
+
+
+def load(reference: str) -> Any:
+    """Import what a reference such as `package.module:name` names.
+
+    Raises MissingLeafError if its leaf was deleted, or needs an extra.
+    """
+    module, _, name = reference.partition(":")
+    try:
+        return getattr(import_module(module), name)
+    except ModuleNotFoundError as error:
+        inside = f"{module.removeprefix('interpreter.')}."
+        leaf = next((row for row in ROWS if inside.startswith(f"{row.package}.")), None)
+        is_ours = (error.name or "").partition(".")[0] == __package__
+        if leaf is None or (leaf.is_present and (is_ours or not leaf.extra)):
+            raise
+        advice = (
+            f"needs extra packages: {install_hint(leaf.extra)}"
+            if leaf.is_present
+            else "is not part of this installation. Install Open Interpreter again to get it."
+        )
+        raise MissingLeafError(f"{leaf.about} {advice}") from error
