@@ -29,6 +29,7 @@ def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[PackageIn
 @pytest.fixture(autouse=True)
 def model(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelServer]:
     """A provider that a key in the environment selects."""
+    monkeypatch.setenv("INTERPRETER_SANDBOX", "off")  # or the first start also asks when code may run: test_trust.py
     with ModelServer() as server:
         monkeypatch.setenv("GROQ_API_BASE", server.base_url)
         monkeypatch.setenv("GROQ_API_KEY", "gsk_made-up")
