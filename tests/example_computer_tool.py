@@ -111,6 +111,12 @@ class Gadget(ComputerTool):
         return "pressed"
 
     @sends
+    def announce(self, to: str, **more: Any) -> str:
+        """Send whatever is given."""
+        self.sent.append((to, more))
+        return "sent"
+
+    @sends
     def mail(self, to: str, text: str) -> str:
         """Send a message."""
         self.sent.append((to, text))

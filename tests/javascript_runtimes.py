@@ -9,7 +9,7 @@ import pytest
 
 from interpreter.runtimes.javascript import JavaScript
 from interpreter.runtimes.launch import RuntimeContext
-from python_runtimes import Ran
+from python_runtimes import Ran, chunk_of
 
 
 class JavaScriptRuntime(JavaScript):
@@ -21,13 +21,13 @@ class JavaScriptRuntime(JavaScript):
 
     def do(self, code: str) -> Ran:
         """Run a block to its end."""
-        return Ran([dict(chunk) for chunk in self.run(code)])
+        return Ran([chunk_of(step) for step in self.run(code)])
 
     def interrupted_when_ready(self, code: str) -> Ran:
         """Run code and press Ctrl-C, in another thread, as soon as it has printed `ready`."""
         ran, presser = Ran(), threading.Thread(target=self.stop)
-        for chunk in self.run(code):
-            ran.chunks.append(dict(chunk))
+        for step in self.run(code):
+            ran.chunks.append(chunk_of(step))
             if not presser.ident and "ready\n" in ran.stdout:
                 presser.start()
         return ran

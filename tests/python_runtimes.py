@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from interpreter.questions import Question, Step
 from interpreter.runtimes.launch import RuntimeContext
 from interpreter.runtimes.python.language import Python
 
@@ -16,6 +17,11 @@ ENGINES = ("ipython", "bare")
 # For tests that start a new session: in `make test`, the conformance checks cover the bare engine.
 ENGINES_FULL = ("ipython", pytest.param("bare", marks=pytest.mark.full))
 READY_WITHIN = 60  # seconds
+
+
+def chunk_of(step: Step) -> dict[str, Any]:
+    """Convert a step to its chunk, a question too, as a stream shows it."""
+    return dict(step.chunk if isinstance(step, Question) else step)
 
 
 @dataclass
@@ -74,15 +80,15 @@ class PythonRuntime(Python):
 
     def do(self, code: str) -> Ran:
         """Run a block to its end."""
-        return Ran([dict(chunk) for chunk in self.run(code)])
+        return Ran([chunk_of(step) for step in self.run(code)])
 
     def interrupted_when_ready(self, code: str) -> Ran:
         """Run code and press Ctrl-C, in another thread, as soon as it prints `ready`."""
         ran, presser = Ran(), threading.Thread(target=self.stop)
         watchdog = threading.Timer(READY_WITHIN, self.stop)  # so that a failure shows the output
         watchdog.start()
-        for chunk in self.run(code):
-            ran.chunks.append(dict(chunk))
+        for step in self.run(code):
+            ran.chunks.append(chunk_of(step))
             if not presser.ident and ran.stdout.startswith("ready\n"):
                 watchdog.cancel()
                 presser.start()

@@ -178,7 +178,7 @@ class TestOtherPackages:
         asked = []
 
         def answer(question: Any) -> Answer:
-            asked.append(getattr(question.subject, "prompt", ""))
+            asked.append(question.text)
             return Answer(choice if question.kind == "offer" else APPROVE)
 
         with interpreter.session.questions.answerable(("offer", "block"), answer):

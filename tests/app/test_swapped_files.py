@@ -14,6 +14,7 @@ from interpreter.app import conversations, own_blocks, result_of
 from interpreter.errors import ConversationFileError, UsageError
 from interpreter.frontends.terminal.render.images import Pictures
 from interpreter.frontends.terminal.render.plain import PlainDisplay
+from interpreter.frontends.terminal.render.theme import Theme
 from interpreter.host import processes
 from interpreter.llm.file_preview import beginning
 from interpreter.llm.request import image_url
@@ -82,7 +83,7 @@ def test_showing_an_image_does_not_read_a_link_or_pipe(
     make(path, outside)
     pictures = Pictures(environ={"TERM": "xterm-256color"})
     pictures.prepare()
-    assert pictures.rows(str(path), 80, 24, "caption") == ["caption"]
+    assert pictures.rows(str(path), 80, 24, "caption", Theme()) == ["caption"]
     written: list[str] = []
     PlainDisplay(written.append).show({"role": "computer", "type": "image", "format": "path", "content": str(path)})
     assert SECRET not in "".join(written)

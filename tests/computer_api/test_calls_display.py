@@ -3,41 +3,33 @@
 from __future__ import annotations
 
 import unicodedata
-from typing import Any
 
-import pytest
+from example_computer_tool import CallTester, calls_of, tester
 
-from interpreter.computer_api.code_calls import ResolvedCall, ask_before_sending
-from interpreter.questions import APPROVE, Answer
-
-
-def send(to: str, **more: Any) -> None:
-    """A method that sends something."""
-
-
-@pytest.mark.parametrize(
-    "hidden",
-    [
-        "\x1b]52;c;cm0gLXJm\x07",
-        "\x1b[2J",
-        "\r",
-        "\u202e",
-        "\u2066",
-        "\u200b",
-        "\u3164",
-        "\uffa0",
-        "\U000e0041",
-        "\u2028",
-    ],
+__all__ = ["tester"]
+HIDDEN = (
+    "\x1b]52;c;cm0gLXJm\x07",
+    "\x1b[2J",
+    "\r",
+    "\u202e",
+    "\u2066",
+    "\u200b",
+    "\u3164",
+    "\uffa0",
+    "\U000e0041",
+    "\u2028",
 )
-def test_nothing_hides_in_a_question_or_in_the_record(hidden: str) -> None:
-    asked: list[str] = []
-    use = ResolvedCall(
-        "computer.mail.send", "call", send, (f"a{hidden}b",), {"subject": [hidden], "\u3164": 1}, sends=True
+
+
+def test_nothing_hides_in_a_question_or_in_the_record(tester: CallTester) -> None:
+    tester.answer_with("y")
+    ran = tester.do(
+        f"for hidden in {HIDDEN!a}:\n"
+        "    computer.gadget.announce(f'a{hidden}b', **{'subject': [hidden], hidden: 1, '\\u3164': 2})"
     )
-    for question in ask_before_sending(use):
-        asked.append(question.text)
-        question.settle(Answer(APPROVE))
-    for words in (asked[0].replace("\n", ""), str(use), use.full_text):
-        assert not [each for each in words if unicodedata.category(each)[0] == "C" or each in "\u3164\uffa0\u2028"]
-        assert "b" in words
+    assert len(tester.asked) == len(tester.gadget.sent) == len(HIDDEN)
+    records = [call["told"] for call in calls_of(ran)]
+    for text in (*(question.replace("\n", "") for question in tester.asked), *records):
+        assert not [each for each in text if unicodedata.category(each)[0] == "C" or each in "\u3164\uffa0\u2028"]
+        assert "b" in text and "subject" in text
+    assert len(records) == len(HIDDEN)

@@ -350,7 +350,8 @@ def test_nothing_is_loaded_without_an_approval(runs: Runs) -> None:
 
     with interpreter.session.questions.answerable(["choose"], decide):
         assert result_of(conversations.restore_variables(interpreter)) is None
-    assert asked[0].subject.names == ["n"] and asked[0].subject.blocks == 1
+    offer = asked[0].subject.details
+    assert offer.names == ["n"] and offer.blocks == 1
     assert "NameError" in runs.output("print(n)")
 
 

@@ -22,7 +22,6 @@ def test_a_new_user_gets_code_running_with_a_real_model(tmp_path: Path, monkeypa
     models_folder().mkdir(parents=True)
     (models_folder() / file.name).symlink_to(file)  # as if it had been downloaded
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("INTERPRETER_DATA_STACK", ",")  # none are offered
     with someone("-y", "--max_blocks", "3", timeout=300) as person:
         person.sees("Your own GGUF file")
         rows = person.emulator.visible

@@ -65,6 +65,8 @@ def test_the_documented_events_are_valid() -> None:
         "reason",
         "answer",
         "result",
+        "unmet",
+        "ungrounded",
         "input_tokens",
         "output_tokens",
         "cost",

@@ -18,7 +18,7 @@ from interpreter.runtimes.state import (
 )
 from javascript_runtimes import JavaScriptRuntime
 from javascript_runtimes import fresh as javascript  # noqa: F401
-from python_runtimes import PythonRuntime, fresh, session  # noqa: F401
+from python_runtimes import PythonRuntime, chunk_of, fresh, session  # noqa: F401
 from shell_runtimes import ShellRuntime
 from shell_runtimes import fresh as shell  # noqa: F401
 
@@ -126,7 +126,7 @@ def test_an_endless_repr_does_not_affect_other_variables(fresh: PythonRuntime) -
 
 def test_variables_cannot_be_listed_while_a_block_runs(fresh: PythonRuntime) -> None:  # noqa: F811
     answers: list[object] = []
-    for chunk in fresh.run("x = 1\nprint('go', flush=True)\ninput()"):
+    for chunk in map(chunk_of, fresh.run("x = 1\nprint('go', flush=True)\ninput()")):
         if chunk.get("content") == "go\n":
             with pytest.raises(BusyError):
                 fresh.variables()

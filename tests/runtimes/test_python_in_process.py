@@ -14,7 +14,7 @@ import pytest
 
 from interpreter.runtimes.launch import RuntimeContext
 from interpreter.runtimes.python.in_process import InProcessPython
-from python_runtimes import Ran
+from python_runtimes import Ran, chunk_of
 
 
 class Computer:
@@ -27,7 +27,7 @@ class InProcess(InProcessPython):
         super().__init__(Computer(), names)
 
     def do(self, code: str) -> Ran:
-        return Ran([dict(chunk) for chunk in self.run(code)])
+        return Ran([chunk_of(step) for step in self.run(code)])
 
 
 @pytest.fixture

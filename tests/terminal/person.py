@@ -23,6 +23,7 @@ from interpreter.frontends.cli import main
 sys.exit(main())
 """
 TIMEOUT = 60.0
+DEFAULTS = {"INTERPRETER_DATA_STACK": ","}  # none: only test_data_stack.py wants a first start to offer packages
 DEVICE_ATTRIBUTES, CURSOR_POSITION = "\x1b[c", "\x1b[6n"
 CTRL_B, CTRL_C, CTRL_D, CTRL_J, ALT_ENTER, ENTER = "\x02", "\x03", "\x04", "\n", "\x1b\r", "\r"
 
@@ -42,7 +43,7 @@ class Person:
         self._child = pexpect.spawn(
             arguments[0],
             arguments[1:],
-            env={**os.environ, "TERM": "xterm-256color", **(env or {})},
+            env={**DEFAULTS, **os.environ, "TERM": "xterm-256color", **(env or {})},
             dimensions=(lines, columns),
             encoding="utf-8",
             codec_errors="replace",

@@ -29,6 +29,7 @@ def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[PackageIn
 @pytest.fixture(autouse=True)
 def model(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelServer]:
     """A provider that a key in the environment selects."""
+    monkeypatch.setenv("INTERPRETER_SANDBOX", "off")  # or the first start also asks when code may run: test_trust.py
     with ModelServer() as server:
         monkeypatch.setenv("GROQ_API_BASE", server.base_url)
         monkeypatch.setenv("GROQ_API_KEY", "gsk_made-up")
@@ -83,7 +84,7 @@ def test_ctrl_c_ends_the_wait_and_not_the_installation(index: PackageIndex) -> N
         person.says(">>> import tiny_thing")
         person.sees("Waiting for tiny_thing")
         person.types(CTRL_C)
-        person.sees("KeyboardInterrupt")
+        person.sees("Interrupted after")
         index.release()
         person.says(">>> import tiny_thing; print('it is', tiny_thing.answer)")
         person.sees("it is 42")

@@ -34,7 +34,6 @@ def _no_other_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     for row in ROWS.values():
         for name in row.key_variables:
             monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("INTERPRETER_DATA_STACK", ",")  # none: they are offered in test_data_stack.py
     monkeypatch.setenv("INTERPRETER_SANDBOX", "off")  # or the first start also asks when code may run: test_trust.py
 
 

@@ -37,7 +37,7 @@ def test_a_key_can_be_typed_and_is_not_shown() -> None:
 def test_a_custom_server_needs_no_key() -> None:
     with (
         ModelServer([text("Welcome.")]) as server,
-        someone(env={"OPENAI_API_BASE": server.base_url, "INTERPRETER_DATA_STACK": ","}) as person,
+        someone(env={"OPENAI_API_BASE": server.base_url}) as person,
     ):
         person.says("Hi")
         person.sees("Welcome.")

@@ -15,7 +15,7 @@ import anthropic_server as anthropic
 import responses_server as responses
 from conversation import Chatting, Echo, chatting
 from interpreter import OpenInterpreter
-from interpreter.agent.turn import ONLY_FIRST
+from interpreter.agent.turn import NOT_RUN, ONLY_FIRST
 from interpreter.errors import UsageError
 from interpreter.llm.reply_parser import ReplyParser
 from interpreter.messages import Chunk, fold
@@ -394,9 +394,9 @@ def test_user_and_model_are_notified_when_only_the_first_block_runs(
     chunks = list(interpreter.chat("Go", display=False, stream=True))
     notices = [chunk["content"]["text"] for chunk in chunks if chunk.get("format") == "notice"]
     assert notices == [ONLY_FIRST]
-    assert f"one\n{ONLY_FIRST}" in server.requests[1].messages[-1]["content"]
+    block = '```note\n{"text": "two"}\n```' if tools else "```echo\ntwo\n```"
+    assert f"one\n{NOT_RUN.format(block=block)}" in server.requests[1].messages[-1]["content"]
     assert notes == []
-    assert "two" not in str(interpreter.messages)
 
 
 def test_a_failed_first_block_is_still_reported_as_failed(chatting: Chatting) -> None:
@@ -405,7 +405,7 @@ def test_a_failed_first_block_is_still_reported_as_failed(chatting: Chatting) ->
     interpreter.chat("Go", display=False)
     told = server.requests[1].messages[-1]["content"]
     assert told.startswith("The code failed:")
-    assert ONLY_FIRST in told
+    assert NOT_RUN.format(block="```echo\ntwo\n```") in told
 
 
 def test_text_after_the_only_block_causes_no_notice(chatting: Chatting) -> None:

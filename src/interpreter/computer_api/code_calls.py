@@ -12,12 +12,11 @@ from typing import Any
 
 from interpreter.computer_api.computer import CALL, Computer
 from interpreter.computer_api.tool import TOOLS, ComputerTool, Kind, Picture, names, signature
-from interpreter.console_text import visible
 from interpreter.runtimes.calls import ComputerCall
 from interpreter.runtimes.protocol import Frame
 from interpreter.runtimes.python.driver.parcels import packed, packed_error, unpacked
 from interpreter.session import ACTION, Actor, ToolCall
-from interpreter.session.actions import CallOrigin, cut, shown
+from interpreter.session.actions import CallOrigin, cut, shown, shown_name
 from interpreter.tools import Tool, Toolbox
 from interpreter.tools.tool import Policy
 from interpreter.tools.toolbox import value_of
@@ -203,7 +202,7 @@ def _origin(call: ComputerCall, text: str, **more: Any) -> CallOrigin:
 
 def _text(call: ComputerCall, name: str, args: Sequence[Any], kwargs: dict[str, Any]) -> str:
     """Write the call as code would."""
-    named = [f"{visible(each if each.isidentifier() else repr(each))}={shown(value)}" for each, value in kwargs.items()]
+    named = [f"{shown_name(each)}={shown(value)}" for each, value in kwargs.items()]
     values = [*map(shown, args), *named]
     if call.how == "call":
         return f"{name}({', '.join(values)})"

@@ -96,7 +96,8 @@ def run_with_packages(runtime: LiveLanguage, code: str, host: Host) -> Generator
         return
     provider = _Provider(runtime, host)
     if host.setting != "never" and (modules := runtime.missing_imports(code)):
-        yield from provider.provide(modules, " and run the block")
+        if not runtime.context.cancelled():  # as while it waited for the data packages
+            yield from provider.provide(modules, " and run the block")
         if runtime.context.cancelled():
             yield closing_chunk(130, "interrupted")
             return

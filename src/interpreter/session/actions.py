@@ -529,7 +529,7 @@ def ask_before_sending(call: ToolCall) -> Generator[Question, None, str]:
     """
     assert call.origin is not None
     call.origin.check_sending()
-    parts = [f"  {name}: {shown(value)}" for name, value in call.arguments.items()]
+    parts = [f"  {shown_name(name)}: {shown(value)}" for name, value in call.arguments.items()]
     text = "\n".join([f"The code wants to send something with {call.name}:", *parts, "Send it?"])
     allowed = yield from ask_about(call, text)
     if allowed is None:
@@ -549,6 +549,11 @@ def shown(value: Any, longest: int = MAX_SHOWN_LENGTH) -> str:
     if hasattr(value, "png"):
         return f"<Picture {value.width} x {value.height}>"
     return cut(visible(repr(value)), longest)
+
+
+def shown_name(name: str) -> str:
+    """Show the name of an argument, for which code can choose any text."""
+    return visible(name if name.isidentifier() else repr(name))
 
 
 def cut(text: str, longest: int) -> str:

@@ -335,7 +335,7 @@ class Outlet:
         self.flush()
         if self._context.ask is not None:
             self._context.ask(question)
-            self._steps.append(question)
+        self._steps.append(question)
         question.withdraw()
 
 
