@@ -20,7 +20,15 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("workspace", "policy", "sandbox"),
     (
         *("agent", "session.journal", "session.checkpoints", "session.preview"),
-        *("policy.approval", "policy.call_approval", "computer_api.os_mode", "remote"),
+        *(
+            "policy.approval",
+            "policy.call_approval",
+            "policy.review",
+            "policy.pending",
+            "policy.rule_editor",
+            "computer_api.os_mode",
+            "remote",
+        ),
     ),
     ("export",),
     ("api", "app", "config.profiles", "frontend", "__init__"),

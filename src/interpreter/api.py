@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from interpreter.llm import Llm
     from interpreter.llm.computer_use import ModelScreen
     from interpreter.messages import Chunk, Message
-    from interpreter.policy.approval import Approver, Pending
+    from interpreter.policy.approval import Approver
+    from interpreter.policy.pending import Pending
     from interpreter.policy.scanners import Scanner
     from interpreter.sandbox.containment import Containment
     from interpreter.sandbox.sandbox import Access, Sandbox
@@ -220,7 +221,7 @@ class OpenInterpreter(InterpreterSettings):
         mine = (self.user.id, self.agent.actor.id)
         for question in self.session.questions.open:
             if question.actor in mine and question.kind in ("block", "call"):
-                from interpreter.policy.approval import Pending
+                from interpreter.policy.pending import Pending
 
                 return Pending(question, self.scanner.scan)
         return None
@@ -357,7 +358,7 @@ class OpenInterpreter(InterpreterSettings):
 
     def sandbox_now(self) -> Sandbox | None:
         """What code can reach, from the settings, the mode and the user's file; None without a sandbox."""
-        from interpreter.policy.approval import mode_of
+        from interpreter.policy.policy import mode_of
 
         plans = mode_of(self) == "plan"
         if self.sandbox == "off" and not plans:
@@ -372,7 +373,7 @@ class OpenInterpreter(InterpreterSettings):
 
     def _permissions(self) -> Permissions:
         """What this interpreter's actors may do, as the settings are now."""
-        from interpreter.policy.approval import mode_of
+        from interpreter.policy.policy import mode_of
         from interpreter.session import Permissions
 
         screen = frozenset({"display", "view", "screenshot"}) if self.os else frozenset[str]()

@@ -9,7 +9,7 @@ import pytest
 
 from conversation import Chatting, chatting
 from interpreter import OpenInterpreter
-from interpreter.agent.prompt import asks_for_change
+from interpreter.agent.small_models import asks_for_change
 from model_server import ModelServer, text
 
 __all__ = ["chatting"]

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from answering import allowing_calls
 
+from call_answers import allowing_calls
 from conversation import Chatting, chatting
 from interpreter import OpenInterpreter, leaves
 from interpreter.config.settings import SETTINGS

@@ -154,9 +154,7 @@ def test_a_named_machine_has_its_own_languages_and_folder(server: Sshd, remote_f
         output(made, "rows = [1, 2]; share('rows')")
         assert output(made, "total = sum(rows); share('total'); print(total)", "python@gpu") == "3\n"
         assert output(made, "print(total + 1)") == "4\n"
-        from interpreter.policy.approval import analyze_block
-
-        assert analyze_block(made, "python@gpu", "open('r.txt', 'w')").lines()[0] == "Runs on gpu"
+        assert made.approver.analyze("python@gpu", "open('r.txt', 'w')").lines()[0] == "Runs on gpu"
         output(made, "x = 'changed'", "python@gpu")
         made.undo(blocks=True)
         assert output(made, "print(x)", "python@gpu") == "there\n"

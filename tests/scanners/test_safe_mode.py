@@ -13,7 +13,7 @@ import pytest
 from conversation import Chatting
 from interpreter import OpenInterpreter
 from interpreter.messages import Chunk
-from interpreter.policy.approval import SCAN
+from interpreter.policy.review import SCAN
 from interpreter.session.journal import SavedSession
 from model_server import ModelServer, text, tool_call
 

@@ -16,7 +16,7 @@ from interpreter import OpenInterpreter
 from interpreter.app import result_of
 from interpreter.app.own_blocks import run_own_block
 from interpreter.errors import SandboxUnavailableError, UndoError
-from interpreter.policy.approval import CONTAIN
+from interpreter.policy.review import CONTAIN
 from interpreter.sandbox import bubblewrap
 from interpreter.session import APPROVE, Answer, Block, Question
 from model_server import ModelServer, text, tool_call

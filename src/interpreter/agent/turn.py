@@ -5,29 +5,23 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Generator, Iterator
 from contextlib import closing
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from interpreter.agent.grounding import FILE_NAME, Source, ungrounded
+from interpreter.agent.answer_check import AnswerCheck
 from interpreter.agent.guards import BlockGuard, StuckDetector, explain, failure_of, without_failures
-from interpreter.agent.prompt import (
+from interpreter.agent.small_models import (
     NOTHING_CHANGED,
-    asks_for_answer,
     asks_for_change,
     file_change_note,
     missing_columns,
-    requested_files,
-    stamp_of,
 )
 from interpreter.agent.streamed_reply import MAX_NOT_RUN, StreamedReply, is_block
 from interpreter.computer_api.runtime_pool import unknown_language
 from interpreter.errors import InterpreterError, LimitReachedError, ModelError, RepeatingReplyError, UsageError
-from interpreter.host import files
-from interpreter.llm.file_preview import beginning, peek
 from interpreter.llm.reply_parser import repaired
 from interpreter.llm.text_mode import PROSE_LANGUAGES
 from interpreter.messages import DECLINED, Chunk, Fold, Message
-from interpreter.policy.approval import UNATTENDED, BlockReview, decision, format_findings
+from interpreter.policy.review import UNATTENDED, BlockReview, decision, format_findings
 from interpreter.runtimes.missing_packages import only_installs
 from interpreter.session import Action, ActionContext, ActionFields, Block, Event, Publisher, Session, ToolCall, new_id
 from interpreter.sigint import interrupted_here
@@ -61,6 +55,7 @@ class Turn(Action):
 
     kind = "turn"
     needs_lane = False
+    _answer_check: AnswerCheck  # of this turn, once it runs
 
     def __init__(self, agent: Agent, message: Any) -> None:
         super().__init__()
@@ -70,7 +65,8 @@ class Turn(Action):
         profile, settings = agent.llm.profile, agent.settings
         self.guard = BlockGuard(settings.max_blocks, profile.same_results)
         self.stuck = StuckDetector(
-            profile.same_failures, lambda failure: explain(failure, agent.computer.context.cwd, self._tables)
+            profile.same_failures,
+            lambda failure: explain(failure, agent.computer.context.cwd, self._answer_check.tables),
         )
         self.is_done = False
         self.ending = ""
@@ -82,9 +78,6 @@ class Turn(Action):
         self._only_installed: bool | None = None  # whether all that has run installs packages; None if nothing has
         self._just_installed = False  # whether the last block did, and worked
         self._installations_told = 0
-        self._written: set[str] = set()  # paths in the workspace
-        self._folder = ""
-        self._requested: dict[str, tuple[int, int] | None] = {}  # with their state at the beginning
         self._review: str | None = None  # what the model is asked about its answer; at most once
         self._fold = Fold(lambda: agent.messages, settings.max_output)
         self._control: ScreenControl | None = None
@@ -137,9 +130,7 @@ class Turn(Action):
     def run(self, context: ActionContext) -> Generator[Event]:
         """Yield every event of the turn, recorded before it is yielded."""
         agent, publisher, journal = self.agent, self._publisher, self.agent.journal
-        self._folder = agent.computer.context.cwd
-        if agent.llm.profile.reviews_answers and not agent.computer.context.elsewhere:
-            self._requested = requested_files(self._request(), self._folder)
+        self._answer_check = AnswerCheck(agent)
         if agent.settings.os:
             from interpreter.computer_api.os_mode import ScreenControl
 
@@ -181,7 +172,11 @@ class Turn(Action):
         """Say why the turn ended, and what the answer leaves out."""
         if text := ENDINGS.get(self.ending):
             yield notice({"text": text.format(limit=self.agent.settings.max_blocks)})
-        for check, items, text in self._shortcomings() if self.ending not in ("stopped", "declined") else ():
+        for check, items, text in (
+            self._answer_check.shortcomings(self._answers, self.guard.blocks)
+            if self.ending not in ("stopped", "declined")
+            else ()
+        ):
             if items:
                 self.ending = "unfinished" if (check, self.ending) == ("result", "answered") else self.ending
                 yield notice({"text": text, "check": check, "items": items})
@@ -319,82 +314,18 @@ class Turn(Action):
         """Whether a small model is asked once more, because its answer leaves something out or nothing shows it."""
         may_ask = self._review is None and not (self.is_done or self.guard.exhausted)
         if may_ask and self.agent.llm.profile.reviews_answers:
-            texts = [text for _, items, text in self._shortcomings() if items]
-            self._review = _REVIEW.format(text=" ".join(texts), request=self._request()) if texts else None
+            texts = [
+                text for _, items, text in self._answer_check.shortcomings(self._answers, self.guard.blocks) if items
+            ]
+            self._review = _REVIEW.format(text=" ".join(texts), request=self._answer_check.request) if texts else None
             return bool(texts)
         return False
 
     def _shortcomings(self) -> Iterator[tuple[str, list[str], str]]:
-        """What the request wants and the turn has not done; what the answer states and nothing shows."""
-        now = {name: stamp_of(name, self._folder) for name in self._requested}
-        unmet = [f"There is no {name}." for name, stamp in now.items() if stamp is None]
-        unmet += [f"{name} has not changed." for name, stamp in now.items() if stamp and stamp == self._requested[name]]
-        steps = self.agent.messages[self.agent.last_messages_count :]
-        shown = any(message["role"] == "computer" and str(message.get("content", "")).strip() for message in steps)
-        has_acted = self.agent.llm.profile.reviews_answers and self.guard.blocks > 0
-        if has_acted and not (shown or self._written or unmet) and asks_for_answer(self._request()):
-            unmet.append("The code printed nothing, so the question has no answer.")
-        yield "result", unmet, " ".join(unmet)
-        missing = self._ungrounded()
-        named = " and ".join(filter(None, [", ".join(missing[:-1]), *missing[-1:]]))
-        yield "answer", missing, f"{named} {'are' if missing[1:] else 'is'} not in any output."
+        return self._answer_check.shortcomings(self._answers, self.guard.blocks)
 
-    def _ungrounded(self) -> list[str]:
-        """The numbers, dates and files in the answer that occur in no output, file or message."""
-        agent = self.agent
-        turn = agent.messages[max(0, agent.last_messages_count - 1) :]
-        answer = "\n".join(self._answers)[-20_000:]  # more would take too long
-        has_read = any(m["type"] in ("code", "tool_call", "file") for m in turn) or (
-            agent.llm.profile.reviews_answers and any(map(self._exists, FILE_NAME.findall(self._request())))
-        )
-        # A picture that the model has seen may say anything.
-        has_seen = agent.settings.os or any((m["role"], m["type"]) == ("user", "image") for m in agent.messages)
-        if not agent.settings.check_answers or has_seen or not has_read:
-            return []
-        return ungrounded(answer, self._sources(), self._exists)
-
-    def _sources(self) -> Iterator[Source]:
-        """What an answer may draw on, the newest first; files only if that is not enough."""
-        paths = [
-            *(str(Path(self.agent.settings.workspace, path)) for path in self._written),
-            *FILE_NAME.findall(self._request()),
-        ]
-        for message in reversed(self.agent.messages):
-            by_model = message["role"] == "assistant"
-            if message["type"] != "image" and not (by_model and message["type"] == "message"):
-                yield Source(f"{message.get('content')}\n{message.get('note', '')}", "code" if by_model else "text")
-            paths.append(message.get("truncated", ""))
-        if not self.agent.computer.context.elsewhere:
-            yield Source(peek(self._request(), self._folder))
-            for path in filter(None, dict.fromkeys(paths)):
-                with contextlib.suppress(OSError, ValueError):
-                    yield Source(files.read_bytes(Path(self._folder, path), 1_000_000).decode(errors="ignore"), "file")
-
-    def _exists(self, name: str) -> bool:
-        # Files on another machine are not looked up.
-        return bool(self.agent.computer.context.elsewhere) or any(
-            stamp_of(name, str(folder)) for folder in (self._folder, self.agent.settings.workspace)
-        )
-
-    def _tables(self) -> str:
-        """The columns of the live tables with their types, or else how the files begin that the request names."""
-        from interpreter.runtimes.state import TableWindow
-
-        tables = []
-        with contextlib.suppress(InterpreterError):
-            for variable in self.agent.computer.variables().get("Python", ()):
-                types = variable.type == "DataFrame" and self.agent.computer.look("python", f"{variable.name}.dtypes")
-                if isinstance(types, TableWindow):
-                    columns = ", ".join(map("{} ({})".format, types.index, types.cells[0]))
-                    tables.append(f"{variable.name} has the columns {columns}.")
-        return "\n".join(
-            tables or (beginning(name, Path(self._folder, name)) for name in FILE_NAME.findall(self._request()))
-        )
-
-    def _request(self) -> str:
-        """The user's words that this turn answers."""
-        said = (m for m in reversed(self.agent.messages) if m["role"] == "user" and m["type"] == "message")
-        return next((str(message["content"]) for message in said), "")
+    def _explain(self, failure: str) -> tuple[str, str]:
+        return explain(failure, self.agent.computer.context.cwd, self._answer_check.tables)
 
     def _wants_more(self) -> bool:
         """Whether to ask again after an answer without an action; if that leads nowhere, the turn ends."""
@@ -434,7 +365,7 @@ class Turn(Action):
         if not self._only_installed or self._installations_told >= MAX_REMINDERS:
             return False
         self._installations_told += 1
-        request = self._request()[:MAX_NOT_RUN]
+        request = self._answer_check.request[:MAX_NOT_RUN]
         if "install" in request.lower():
             return False
         content = ONLY_INSTALLED.format(request=request)
@@ -524,7 +455,7 @@ class Turn(Action):
                     case {"type": "status", "format": "files"}:
                         self._changed, self._changed_any = chunk["content"], True
                         for each in chunk["content"].get("changed", ()):
-                            self._written.add(each["path"])
+                            self._answer_check.written.add(each["path"])
                             if each["what"] != "touched" or each["path"] not in self._untold:
                                 self._untold[each["path"]] = each
                     case {"type": "status", "format": "call"} if self._control is not None:
@@ -541,7 +472,7 @@ class Turn(Action):
         agent = self.agent
         if agent.timeline.files.record() is None:
             return
-        words = self._request()
+        words = self._answer_check.request
         # A block that failed may have written files, too.
         last, changes = self._changed or {}, list(self._untold.values())
         folder, self._untold = str(agent.settings.workspace), {}

@@ -15,7 +15,7 @@ from interpreter.computer_api.runtime_pool import Outcomes
 from interpreter.console_text import counted, first_few
 from interpreter.errors import ConversationFileError, LanguageNotFound, NotRestorableError
 from interpreter.host import files
-from interpreter.policy.approval import mode_of
+from interpreter.policy.policy import mode_of
 from interpreter.questions import APPROVE, REFUSE, Choose, Question
 from interpreter.runtimes.base import BaseLanguage
 from interpreter.runtimes.state import Restored

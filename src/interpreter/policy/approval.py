@@ -2,138 +2,26 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Generator, Iterator
-from dataclasses import dataclass, field
-from functools import cached_property
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import interpreter.policy as policies
-from interpreter.errors import InterpreterError, UsageError
+from interpreter.errors import InterpreterError
 from interpreter.messages import Chunk
 from interpreter.policy.files import user_file
+from interpreter.policy.review import CONTAIN, GRANT, SCAN, SCOPE_WORDS, UNATTENDED, BlockReview, decision
+from interpreter.policy.rule_editor import RuleEditor
 from interpreter.questions import APPROVE, EDIT, REFUSE, Answer, Question, RunBlock, Step
 from interpreter.session import ActionContext, Block, ToolCall
 
 if TYPE_CHECKING:
-    from interpreter.policy import Effect, Effects, Grant, Mode, Outcome, Policy, ProjectRules, Rule, Sandboxing
-    from interpreter.policy.scanners import Scan, Scanner
+    from interpreter.policy import Effect, Effects, Outcome, Sandboxing
+    from interpreter.policy.scanners import Scanner
     from interpreter.runtimes import Registry
     from interpreter.runtimes.missing_packages import Verdict
-    from interpreter.sandbox.requests import SandboxRequest, Scope
-    from interpreter.session.preview import Preview
 
 
-_MAX_LISTED = 20  # findings that the model reads
-SCOPE_WORDS = {"block": "this block", "session": "this session", "always": "always"}
-UNATTENDED = "this code needs approval, and there was no one to ask."
-SCAN = "scan"  # answers besides yes, no and edit: scan it first, run it in a sandbox, give its sandbox what it asks for
-CONTAIN = "contain"
-GRANT = "grant"
 _STRICTNESS = {"run": 0, "ask": 1, "deny": 2}
-
-
-class ModeSettings(Protocol):
-    """The settings that make the permission mode."""
-
-    mode: Mode | None
-    auto_run: bool
-
-
-@dataclass
-class BlockReview:
-    """What is known about a block while it is judged, and how that ended."""
-
-    language: str
-    code: str
-    effects: Effects | None = None  # what it would do, from its text
-    shown: list[str] = field(default_factory=list)  # the same as text, when it was asked about
-    asked: bool = False
-    asked_by_rule: bool = False  # a rule requires a person's answer
-    allowed_by: str = ""  # the rule that lets it run without asking
-    reason: str = ""  # what the rules say about it
-    scanned: Scan | None = None
-    sandbox_request: SandboxRequest | None = None
-    only_sandbox_request: bool = False  # the sandbox request is the only reason to ask
-    preview: Preview | None = None  # a dry run of it, which is to be applied
-    denied: str | None = None  # what the model reads if no answer could allow the block
-    declined: bool = False
-    unattended: bool = False  # no one was there to answer
-    words: str | None = None  # what the user said when declining
-
-    @property
-    def asks_for_more(self) -> bool:
-        """Whether it waits for a grant to its sandbox."""
-        return self.sandbox_request is not None and self.sandbox_request.is_open
-
-    @property
-    def has_findings(self) -> bool:
-        """Whether a scan found something that a person should see first."""
-        return self.scanned is not None and self.scanned.asks
-
-    @property
-    def requires_approval(self) -> bool:
-        """Whether a person must say yes, because of a rule, a scan or a sandbox request."""
-        return self.asked_by_rule or self.has_findings or self.asks_for_more
-
-    def take(self, answer: Answer) -> None:
-        """Apply an answer to the question about it."""
-        self.preview = answer.preview or self.preview
-        if answer.choice == REFUSE:
-            self.declined, self.words, self.unattended = True, answer.text, answer.by == "nobody"
-        elif answer.choice == EDIT and answer.text is not None:
-            self.code = answer.text
-
-
-class Pending:
-    """`interpreter.pending`: the block or call that waits for approval, for scripts that answer in their own loop.
-
-    If only the permission mode asks, a script that reads on in `chat()` consents, as in 0.4.3. If a rule, a scan or a
-    sandbox request asks, it doesn't.
-    """
-
-    def __init__(self, question: Question, scan: Callable[[str, str], Scan]) -> None:
-        self.question, self._scan = question, scan
-
-    def __getattr__(self, name: str) -> Any:
-        """What is known about a block (`language`, `code`, `effects`, `reason`) or a call (`name`, `words`)."""
-        subject, name = self.question.subject, {"name": "tool", "words": "text"}.get(name, name)
-        if name.startswith("_"):
-            raise AttributeError(name)
-        return getattr(subject if hasattr(subject, name) else getattr(subject, "details", subject), name)
-
-    def approve(self) -> None:
-        """Run it."""
-        self._settle(Answer(APPROVE))
-
-    def edit(self, code: str) -> None:
-        """Replace its code, which is then judged and asked about again."""
-        self.question.subject.details.code = code
-
-    def decline(self, words: str | None = None) -> None:
-        """Do not run it; words, if given, go to the model at once."""
-        self._settle(Answer(REFUSE, words))
-
-    def grant(self, scope: Scope = "block") -> None:
-        """Give the sandbox what the block asks for: for this block, this session, or always (saved in the rules)."""
-        if GRANT not in self.question.choices or scope not in SCOPE_WORDS:
-            raise UsageError(f"Nothing that the block asks for can be granted for {scope!r}.")
-        self._settle(Answer(GRANT, scope=scope))
-
-    def contain(self) -> None:
-        """Run it, and what follows, in a sandbox."""
-        self._settle(Answer(CONTAIN))
-
-    def _settle(self, answer: Answer) -> None:
-        if not self.question.settle(answer):
-            raise UsageError("This was answered already.")
-
-    def scan(self) -> Scan:
-        """Scan the code. The model reads what was found if the block is declined."""
-        review = self.question.subject.details
-        review.scanned = self._scan(review.language, review.code)
-        return review.scanned  # type: ignore[no-any-return]
 
 
 class Approver:
@@ -436,57 +324,6 @@ class Approver:
             yield {**status, "format": "scan", "content": {"language": review.language, **scanned.as_data()}}
 
 
-class RuleEditor:
-    """The rules in force. A user who is asked about a block can add to them."""
-
-    def __init__(self, workspace: Callable[[], str], registry: Callable[[], Registry]) -> None:
-        self._workspace, self._registry = workspace, registry
-
-    @cached_property
-    def policy(self) -> Policy:
-        return policies.Policy.load(self._workspace(), self._registry())
-
-    def reload(self) -> None:
-        """Read the rules again when they are next used."""
-        self.__dict__.pop("policy", None)
-
-    def trust(self, project: ProjectRules) -> None:
-        """Have them count from now on."""
-        policies.trust(project)
-        self.reload()
-
-    def proposed(self, review: BlockReview) -> list[Rule]:
-        """The narrowest rule that would allow the block as shown, then a wider one; UsageError if none should."""
-        if review.asked_by_rule:
-            raise UsageError("One of your rules asks about this code every time. See which: interpreter --policy-check")
-        assert review.effects is not None
-        given = review.language, review.code, review.effects, self._workspace()
-        rules = (policies.propose_rule(*given), policies.propose_rule(*given, wider=True))
-        proposed = [rule for rule in dict.fromkeys(rules) if rule is not None]
-        if not proposed:
-            raise UsageError("Can't tell everything this code does, so no rule can safely allow it.")
-        return proposed
-
-    def grant_lines(self, request: SandboxRequest) -> list[str]:
-        """What would be added to the user's file to always give this."""
-        return ["sandbox:", *(policies.grant_text(grant).rstrip() for grant in self._grants(request))]
-
-    def grant_always(self, request: SandboxRequest) -> None:
-        """Add what a block asks its sandbox for to the user's file."""
-        for grant in self._grants(request):
-            policies.save_grant(grant)
-
-    def _grants(self, request: SandboxRequest) -> list[Grant]:
-        folder = os.path.realpath(self._workspace())
-        return [policies.Grant(wanted.kind, wanted.value, folder) for wanted in request.wanted]
-
-    def save(self, rule: Rule) -> Path:
-        """Add a rule to the user's file and return its path."""
-        path = policies.save_rule(rule, self._workspace())
-        self.reload()
-        return path
-
-
 def _comparable(effects: Effects) -> list[str]:
     """What it would do, as text, without what changes on its own: rows, and whether undo has read the folder."""
     from interpreter.policy.analysis.effects import existing
@@ -494,29 +331,5 @@ def _comparable(effects: Effects) -> list[str]:
     return effects.lines(look=lambda path: existing(effects.workspace, path, count_rows=False))
 
 
-def mode_of(settings: ModeSettings) -> Mode:
-    """The mode in effect: the one that is set, otherwise what `auto_run` means."""
-    return settings.mode or ("auto" if settings.auto_run else "ask")
-
-
-def decision(outcome: str, by: str, reason: str) -> Chunk:
-    return {
-        "role": "computer",
-        "type": "decision",
-        "format": outcome,
-        "content": {"by": by, "reason": reason},
-    }
-
-
 def _notice(text: str) -> Chunk:
     return {"role": "computer", "type": "status", "format": "notice", "content": {"text": text}}
-
-
-def format_findings(review: BlockReview) -> str:
-    """What a scan of the block found, for the model; empty if it found nothing or there was none."""
-    findings = review.scanned.findings if review.scanned is not None else []
-    if not findings:
-        return ""
-    more = len(findings) - _MAX_LISTED
-    lines = [f"- {finding}" for finding in findings[:_MAX_LISTED]] + [f"- and {more} more"] * (more > 0)
-    return "\n".join(["A scan of this code found:", *lines])

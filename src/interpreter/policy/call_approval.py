@@ -14,7 +14,7 @@ from interpreter.tools.toolbox import shown_call
 
 if TYPE_CHECKING:
     from interpreter.policy import Policy, Verdict
-    from interpreter.policy.approval import RuleEditor
+    from interpreter.policy.rule_editor import RuleEditor
 
 PLANNING = "plan mode doesn't allow changes"
 READ_ONLY = "the read-only sandbox doesn't allow changes"

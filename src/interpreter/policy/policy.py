@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple, Protocol, get_args
 
 from interpreter.config.homes import our_folder
 from interpreter.policy.analysis import Effects, EffectStep, analyze
@@ -116,6 +116,18 @@ def _stamp(path: Path) -> object:
 
 
 # -- the permission mode ------------------------------------------------------------------------------------------
+
+
+class ModeSettings(Protocol):
+    """The settings that make the permission mode."""
+
+    mode: Mode | None
+    auto_run: bool
+
+
+def mode_of(settings: ModeSettings) -> Mode:
+    """The mode in effect: the one that is set, otherwise what `auto_run` means."""
+    return settings.mode or ("auto" if settings.auto_run else "ask")
 
 
 class Sandboxing(NamedTuple):

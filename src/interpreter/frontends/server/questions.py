@@ -18,7 +18,7 @@ from interpreter.session.events import without_secrets
 
 if TYPE_CHECKING:
     from interpreter.policy import Rule
-    from interpreter.policy.approval import RuleEditor
+    from interpreter.policy.rule_editor import RuleEditor
 
 MAX_OUTPUT_LENGTH = 10_000_000  # characters
 _MAX_DIFF_LENGTH = 400_000  # characters of the differences of one file

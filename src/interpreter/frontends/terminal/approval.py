@@ -16,14 +16,14 @@ from interpreter.errors import InterpreterError
 from interpreter.frontends.terminal.render.ansi import cells, wrapped
 from interpreter.frontends.terminal.render.notes import card
 from interpreter.host import processes
-from interpreter.policy.approval import CONTAIN, GRANT, SCAN
+from interpreter.policy.review import CONTAIN, GRANT, SCAN
 from interpreter.questions import APPROVE, EDIT, REFUSE, Answer, Question
 
 if TYPE_CHECKING:
     from interpreter.api import OpenInterpreter
     from interpreter.frontends.terminal.terminal import Terminal
     from interpreter.messages import Chunk
-    from interpreter.policy.approval import RuleEditor
+    from interpreter.policy.rule_editor import RuleEditor
     from interpreter.session.preview import Preview
 
 MODES = {

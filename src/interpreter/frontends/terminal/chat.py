@@ -29,7 +29,7 @@ from interpreter.frontends.terminal.keyboard import TurnKeyboard
 from interpreter.frontends.terminal.terminal import LineReader, Terminal, reader_for
 from interpreter.frontends.terminal.tty import Tty
 from interpreter.messages import Chunk, Message, group_of, is_declined
-from interpreter.policy.approval import GRANT
+from interpreter.policy.review import GRANT
 from interpreter.questions import ANSWER, APPROVE, REFUSE, Answer, Question
 from interpreter.session import Event
 
@@ -205,7 +205,7 @@ def _next_message(terminal: Terminal, reader: Prompt | LineReader, interpreter: 
 
 
 def greet(terminal: Terminal, interpreter: OpenInterpreter) -> None:
-    from interpreter.policy.approval import mode_of
+    from interpreter.policy.policy import mode_of
     from interpreter.version import __version__
 
     asked = MODES[mode_of(interpreter)]
@@ -347,7 +347,7 @@ def follow(
 @contextmanager
 def _busy(terminal: Terminal, interpreter: OpenInterpreter, own_blocks: bool = False) -> Iterator[TurnKeyboard]:
     """Prepare the terminal for a turn; the session's code may ask the user there."""
-    from interpreter.policy.approval import mode_of
+    from interpreter.policy.policy import mode_of
 
     outer = terminal.busy
     try:

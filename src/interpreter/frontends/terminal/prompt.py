@@ -31,7 +31,7 @@ from interpreter.console_text import short_count, visible, visible_line
 from interpreter.errors import SandboxUnavailableError
 from interpreter.frontends.terminal.render.ansi import cells, clip
 from interpreter.frontends.terminal.tty import Tty, prompt_toolkit_options
-from interpreter.policy.approval import mode_of
+from interpreter.policy.policy import mode_of
 
 MARKER = '"""'
 _NEXT_MODE = {"ask": "plan", "plan": "auto-in-sandbox"}  # by Shift-Tab; after any other, `ask`

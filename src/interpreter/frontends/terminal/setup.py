@@ -44,7 +44,7 @@ from interpreter.llm.providers import (
     save_key,
     starting_model,
 )
-from interpreter.policy.approval import mode_of
+from interpreter.policy.policy import mode_of
 from interpreter.runtimes import data_stack
 
 _KINDS = {

@@ -17,7 +17,7 @@ from interpreter.frontends.terminal.terminal import Terminal
 from interpreter.llm.context import estimate_text
 from interpreter.llm.providers import with_prefix_in_name
 from interpreter.llm.usage import Usage, in_dollars, look_up
-from interpreter.policy.approval import mode_of
+from interpreter.policy.policy import mode_of
 from interpreter.sandbox.sandbox import Sandbox
 from interpreter.session import Actor
 from interpreter.version import __version__
