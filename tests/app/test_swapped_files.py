@@ -15,7 +15,7 @@ from interpreter.errors import ConversationFileError, UsageError
 from interpreter.frontends.terminal.render.images import Pictures
 from interpreter.frontends.terminal.render.plain import PlainDisplay
 from interpreter.frontends.terminal.render.theme import Theme
-from interpreter.host import processes
+from interpreter.host import exposure
 from interpreter.llm.file_preview import beginning
 from interpreter.llm.request import image_url
 
@@ -37,7 +37,7 @@ def outside(tmp_path: Path) -> Path:
 def interpreter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> OpenInterpreter:
     workspace = tmp_path / "workspace"
     workspace.mkdir()
-    monkeypatch.setattr(processes, "_writable_by_code", {os.path.realpath(workspace)})
+    monkeypatch.setattr(exposure, "_writable_by_code", {os.path.realpath(workspace)})
     made = OpenInterpreter(workspace=str(workspace))
     made.messages = [{"role": "user", "type": "message", "content": "hello"}]
     return made

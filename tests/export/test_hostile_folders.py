@@ -16,7 +16,7 @@ from interpreter.errors import ExportError
 from interpreter.export import write
 from interpreter.export.documents import picture
 from interpreter.export.script.verify import Verification, copy_files
-from interpreter.host import processes
+from interpreter.host import exposure
 from interpreter.host.files import Folder
 from interpreter.messages import Message
 from sampling import some
@@ -32,10 +32,10 @@ def outside(tmp_path: Path) -> Path:
 @pytest.fixture
 def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder that sandboxed code can write to."""
-    monkeypatch.setattr(processes, "_writable_by_code", set())
+    monkeypatch.setattr(exposure, "_writable_by_code", set())
     folder = tmp_path / "work"
     folder.mkdir()
-    processes.distrust(folder)
+    exposure.distrust(folder)
     return folder
 
 

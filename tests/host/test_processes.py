@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from interpreter.host import processes
+from interpreter.host import exposure, processes
 from interpreter.host.processes import Completed
 from waiting import until
 
@@ -35,10 +35,10 @@ REPOSITORY_ATTACKS = {
 @pytest.fixture(autouse=True)
 def exposed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder that sandboxed code can write to."""
-    monkeypatch.setattr(processes, "_writable_by_code", set())
+    monkeypatch.setattr(exposure, "_writable_by_code", set())
     folder = tmp_path / "workspace"
     (folder / "bin").mkdir(parents=True)
-    processes.distrust(folder)
+    exposure.distrust(folder)
     return folder
 
 
@@ -192,10 +192,10 @@ def test_heavy_modules_are_imported_only_when_a_program_starts() -> None:
 
 IMPORTING = """
 import os, sys
-from interpreter.host import processes
+from interpreter.host import exposure, processes
 from interpreter.host.files import Folder
 
-processes.distrust(sys.argv[1])
+exposure.distrust(sys.argv[1])
 {arrange}
 ours = {{"__name__": "interpreter.some.module"}}
 for code in ("import uuid", "import not_installed_anywhere"):
@@ -230,6 +230,6 @@ def test_user_code_imports_from_the_workspace_but_our_modules_do_not(exposed: Pa
 
 def test_a_workspace_inside_our_installation_is_exposed(exposed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "prefix", str(exposed.parent))  # for example /usr/local
-    assert processes.is_exposed(str(exposed / "bin"))
+    assert exposure.is_exposed(str(exposed / "bin"))
     monkeypatch.setattr(sys, "prefix", str(exposed / "venv"))
-    assert not processes.is_exposed(str(exposed / "venv" / "bin"))
+    assert not exposure.is_exposed(str(exposed / "venv" / "bin"))

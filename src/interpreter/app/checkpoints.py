@@ -12,7 +12,7 @@ from interpreter.errors import UndoError
 from interpreter.questions import Confirm, Question
 from interpreter.session import Do, Event
 from interpreter.session.checkpoints.checkpoint import PARTS, Part, UndoKind, UndoPlan, UndoResult
-from interpreter.session.checkpoints.timeline import Asks, UndoAction
+from interpreter.session.checkpoints.undo import Asks, UndoAction
 
 
 def plan_undo(

@@ -16,7 +16,7 @@ from interpreter.errors import NotRestorableError, UndoError
 from interpreter.host.files import remove
 from interpreter.questions import Question
 from interpreter.session import Action, ActionContext
-from interpreter.session.checkpoints.timeline import ask_about_files
+from interpreter.session.checkpoints.undo import ask_about_files
 from interpreter.workspace import FileRecord, Item, Kept, Step
 from interpreter.workspace.merge import copy_tree, merge, merge_steps
 

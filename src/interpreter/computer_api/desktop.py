@@ -23,7 +23,8 @@ from interpreter.computer_api.platforms import (
 )
 from interpreter.computer_api.tool import ComputerTool, acts
 from interpreter.errors import ComputerError
-from interpreter.host.processes import is_exposed, run, which
+from interpreter.host.exposure import is_exposed
+from interpreter.host.processes import run, which
 
 _MAX_NOTIFICATION_LENGTH = 200
 _TITLE = "Open Interpreter"

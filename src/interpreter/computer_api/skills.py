@@ -19,8 +19,8 @@ from interpreter.computer_api.files.work.docstrings import Definition, defined_i
 from interpreter.computer_api.tool import ComputerTool
 from interpreter.config.homes import our_folder
 from interpreter.errors import ComputerError
+from interpreter.host.exposure import is_exposed
 from interpreter.host.files import confined
-from interpreter.host.processes import is_exposed
 from interpreter.questions import without_questions
 from interpreter.runtimes.launch import RuntimeContext
 

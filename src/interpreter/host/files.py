@@ -16,7 +16,7 @@ from functools import cache
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
-from interpreter.host.processes import exposed_place
+from interpreter.host.exposure import exposed_folder
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -285,7 +285,7 @@ def confined(path: str | os.PathLike[str]) -> tuple[Folder, str]:
     If sandboxed code can write to a folder on the way, that folder is opened: links before it are the user's own and
     are followed, links below it are not. Elsewhere all links are followed.
     """
-    if place := exposed_place(os.fspath(path)):
+    if place := exposed_folder(os.fspath(path)):
         return Folder(place[0]), place[1]
     full = os.path.realpath(path)
     base = os.path.dirname(full)

@@ -15,7 +15,7 @@ from functools import lru_cache
 from typing import Literal, NamedTuple, get_args
 
 from interpreter.config.homes import homes, our_folder
-from interpreter.host.processes import is_inside
+from interpreter.host.exposure import is_inside
 from interpreter.policy.analysis import Effect, Effects, EffectStep, analyze
 from interpreter.policy.analysis.notes import is_of_system
 

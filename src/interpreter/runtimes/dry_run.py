@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from interpreter.errors import NotPreviewableError
+from interpreter.host.exposure import is_inside
 from interpreter.host.files import lock, remove
-from interpreter.host.processes import is_inside
 from interpreter.questions import Question, Step
 from interpreter.runtimes.block import notice
 from interpreter.runtimes.calls import DryRunTools

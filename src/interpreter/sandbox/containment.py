@@ -16,7 +16,7 @@ from typing import Any
 from interpreter.config.homes import homes, our_folder
 from interpreter.console_text import first_few
 from interpreter.errors import SandboxUnavailableError
-from interpreter.host import processes
+from interpreter.host import exposure
 from interpreter.host.files import left_behind, remove
 from interpreter.runtimes.block import outputs_folder
 from interpreter.runtimes.launch import Start
@@ -80,7 +80,7 @@ class Containment:
         self.state = own_state() if state is None else state  # our own files, hidden from all code
         check_available(sandbox.image)
         self.places([])  # raises if the workspace is not suitable
-        processes.distrust(sandbox.workspace, *sandbox.writable)
+        exposure.distrust(sandbox.workspace, *sandbox.writable)
         for left in left_behind(Path(tempfile.gettempdir()), NAME):
             if left.lstat().st_uid == os.getuid():
                 remove(left)
@@ -126,7 +126,7 @@ class Containment:
     def settle(self) -> None:
         """Apply what is granted now to the proxy, and to which folders are trusted for programs outside."""
         self.sandbox = self._base.with_access(self.granted)
-        processes.distrust(self.sandbox.workspace, *self.sandbox.writable)
+        exposure.distrust(self.sandbox.workspace, *self.sandbox.writable)
         self.proxy.allow_only(self.sandbox.hosts)
 
     # -- what runtimes call -------------------------------------------------------------------------------------
@@ -150,7 +150,7 @@ class Containment:
 
     def admit(self, layer: str, stack: str, writable: bool = True) -> None:
         self._layer, self._stack, self._may_install = Path(layer), Path(stack), writable
-        processes.distrust(layer)
+        exposure.distrust(layer)
 
     def _installs_into_layer(self) -> bool:
         """Check whether code can write to the session environment, which is not mounted in a container."""

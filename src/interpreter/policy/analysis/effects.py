@@ -11,8 +11,8 @@ from functools import cached_property
 from typing import Literal, NamedTuple, get_args
 
 from interpreter.console_text import first_few
+from interpreter.host.exposure import is_inside
 from interpreter.host.files import Folder, beneath
-from interpreter.host.processes import is_inside
 
 Kind = Literal[
     "read", "write", "delete", "secret", "program", "network", "install", "database", "kill", "computer", "unknown"

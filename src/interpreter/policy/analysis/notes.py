@@ -13,7 +13,7 @@ from typing import Literal
 from urllib.parse import urlsplit
 
 from interpreter.config.homes import home, homes
-from interpreter.host.processes import is_inside
+from interpreter.host.exposure import is_inside
 from interpreter.policy.analysis.effects import Effect, EffectStep, Kind, Operation, Place
 from interpreter.policy.analysis.tables import listed, python_calls
 

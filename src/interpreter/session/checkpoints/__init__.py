@@ -9,7 +9,8 @@ from interpreter.session.checkpoints.checkpoint import (
     UndoResult,
     VariablesPlan,
 )
-from interpreter.session.checkpoints.timeline import Asks, Timeline, UndoAction
+from interpreter.session.checkpoints.timeline import Timeline
+from interpreter.session.checkpoints.undo import Asks, UndoAction
 
 __all__ = [
     "PARTS",

@@ -18,7 +18,7 @@ from interpreter.frontends.terminal.magics.show import GAP, column_texts
 from interpreter.frontends.terminal.prompt import show_data_stack
 from interpreter.frontends.terminal.render.ansi import clip
 from interpreter.frontends.terminal.terminal import Terminal
-from interpreter.host.processes import is_inside
+from interpreter.host.exposure import is_inside
 from interpreter.runtimes import data_stack
 
 _HEADINGS = ("name", "type", "shape", "size", "preview")
