@@ -46,7 +46,7 @@ class Sshd:
             "GlobalKnownHostsFile": "/dev/null",
             "IdentityFile": self.folder / "key",
             "IdentitiesOnly": "yes",
-            "ControlPersist": "1",
+            "ControlPersist": "20",  # seconds: on a busy machine, the next program may not use it within one
         }
         return "ssh -F none " + " ".join(f"-o {name}={value}" for name, value in options.items())
 
