@@ -255,10 +255,10 @@ class _ByTable:
                 if links or self.arguments.has(*_KEEPING_LINKS):
                     is_hard = not self.arguments.has("-s", "--symbolic", "--symbolic-link")
                     for target, source in ((target, source) for target in targets for source in sources):
-                        leads = source if links else HOLE
-                        for path in (target, f"{target}/{source.rstrip('/').rsplit('/', 1)[-1]}"):
-                            if links or doing.places.is_link(source):
-                                doing.places.link(path, leads, is_hard)
+                        for path in (target, f"{target}/{source.rstrip('/').rsplit('/', 1)[-1]}") if links else ():
+                            doing.places.link(path, source, is_hard)
+                        if not links:
+                            doing.places.copy(source, target)
             case "unpack":
                 for path in paths:
                     doing.unpack(path)
