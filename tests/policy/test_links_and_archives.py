@@ -41,6 +41,7 @@ from policy.analyzing import WORKSPACE
         ("python", "import os\ndef later(): open('d/x', 'w')\nos.symlink('/outside', 'd')\nlater()"),
         ("shell", "while true; do echo > d/x; ln -s /outside d; done"),
         ("javascript", "const later = () => fs.writeFileSync('d/x', ''); fs.symlinkSync('/outside', 'd'); later()"),
+        ("shell", "rsync -a link/ t; ln -s /outside link/d; echo > t/d/x"),
         ("shell", "for each in $names; do ln -s /outside $each; done; echo > d/x"),
     ],
 )  # fmt: skip
@@ -150,6 +151,8 @@ def test_saving_commands_name_the_file(code: str, path: str) -> None:
         ("git remote show origin", "network"),
         ("git remote prune origin", "network"),
         ("git remote update", "network"),
+        ("git remote -v update", "network"),
+        ("git remote -v show origin", "network"),
         ("git reflog", ""),
         ("git remote show -n origin", ""),
         ("git remote -v", ""),
@@ -158,3 +161,23 @@ def test_saving_commands_name_the_file(code: str, path: str) -> None:
 def test_git_commands_with_two_faces(code: str, kind: str) -> None:
     kinds = {effect.kind for effect in analyze("shell", code, WORKSPACE).of("write", "network", "unknown")}
     assert kinds >= {kind} if kind else not kinds
+
+
+@pytest.mark.parametrize("command", ["git pull", "git merge a", "git stash pop", "git apply a.patch", "git checkout a"])
+def test_git_changes_files_and_its_own(command: str) -> None:
+    assert {effect.what for effect in analyze("shell", command, WORKSPACE).of("write")} >= {".", ".git"}
+
+
+@pytest.mark.parametrize(
+    ("command", "place"),
+    [
+        ("find -H /outside -delete", "outside"),
+        ("find -O3 /outside -delete", "outside"),
+        ("find -L . -delete", "unknown"),
+        ("find . -follow -delete", "unknown"),
+        ("fd -H a /outside -X rm", "unknown"),
+        ("find . -delete", "workspace"),
+    ],
+)
+def test_find_deletes_below_its_folders(command: str, place: str) -> None:
+    assert {effect.place for effect in analyze("shell", command, WORKSPACE).of("delete")} == {place}

@@ -543,10 +543,15 @@ def dd(call: CommandCall, arguments: Arguments, doing: StepEffects, notes: Notes
 @handler
 def find(call: CommandCall, arguments: Arguments, doing: StepEffects, notes: Notes) -> None:
     words, options = call.arguments, programs()[call.program].options
+    follows = "-follow" in words or "-L" in words
+    while call.program == "find" and words and re.fullmatch(r"-[HLP]|-O\d", words[0]):
+        words = words[1:]
     start = next((at for at, word in enumerate(words) if word[:1] in ("-", "(", "!")), len(words))
     roots = words[:start] or ["."]
     doing.path("read", *roots, how="names")
-    found = [f"{root.rstrip('/')}/*" for root in roots]
+    # With options before them, the folders of `fd` are not looked for.
+    is_clear = not follows and (start or call.program == "find")
+    found = [f"{root.rstrip('/')}/*" for root in roots] if is_clear else [HOLE]
     left = words[start:]
     while left:
         word = left.pop(0)
@@ -597,6 +602,8 @@ def git(call: CommandCall, arguments: Arguments, doing: StepEffects, notes: Note
     hidden = [
         word for word in rest if word.startswith(("--output=", "--open-files-in-pager", "-O")) or word == "--output"
     ]
+    if verb == "remote":
+        rest = [word for word in rest if word not in ("-v", "--verbose")] or rest
     if verb == "remote" and "-n" not in rest:
         asks = rest[:1] == ["show"] and len(arguments.operands) > 1
         if asks or rest[:1] in (["prune"], ["update"]) or {"-f", "-a", "--auto"} & set(rest):
@@ -620,12 +627,12 @@ def git(call: CommandCall, arguments: Arguments, doing: StepEffects, notes: Note
         if verb == "clone":
             named = address.rstrip("/").rsplit("/", 1)[-1].removesuffix(".git")
             doing.write(operands[1] if len(operands) > 1 else named)
-        elif verb in ("pull", "submodule"):
-            doing.write(folder)
-            if "foreach" in operands:
-                doing.unknown("git submodule foreach starts a program")
         elif verb != "ls-remote":
             doing.write(own_files, how="git", operation="edit")
+        if verb in ("pull", "submodule"):
+            doing.write(folder)
+        if "foreach" in operands:
+            doing.unknown("git submodule foreach starts a program")
     elif kind == "@git_writes" and not only_lists:
         paths = [word for word in rest if not word.startswith("-")]
         doing.write(own_files, how="git", operation="edit")
@@ -640,7 +647,7 @@ def git(call: CommandCall, arguments: Arguments, doing: StepEffects, notes: Note
             doing.write(*(path for path in paths if path.startswith(("/", "~", "..")) or HOLE in path))
         if verb in ("clean", "rm"):
             doing.delete(*(paths or [folder] * (verb == "clean")), tree=True)
-        elif verb in ("checkout", "restore", "switch") or (verb == "reset" and {"--hard", "--merge"} & set(rest)):
+        elif verb in listed("programs.txt", "@git_files") or (verb == "reset" and {"--hard", "--merge"} & set(rest)):
             doing.write(folder)
     elif not kind:
         doing.program(f"git {verb}", known=False)
@@ -707,6 +714,8 @@ def remote_copy(call: CommandCall, arguments: Arguments, doing: StepEffects, not
         doing.network(target, "send")
     else:
         doing.write(target)
+        for path in sources:
+            doing.places.copy(f"{path}*" if path.endswith("/") else path, f"{target}/")
         if arguments.has("--delete", *(f"--delete-{when}" for when in ("before", "during", "after", "excluded"))):
             doing.delete(f"{target.rstrip('/')}/*", tree=True)
     if arguments.has("--remove-source-files"):
