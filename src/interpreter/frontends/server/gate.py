@@ -309,7 +309,8 @@ class Gate:
                 in_browser = "text/html" in visit.headers.get("accept", "")
                 body = _PROBLEM.format(escape(str(refused))).encode() if in_browser else refused.body
                 kind = "text/html; charset=utf-8" if in_browser else _JSON
-                await _respond(send, refused.status, body, headers, kind)
+                with suppress(Exception):  # a malformed body has ended the connection
+                    await _respond(send, refused.status, body, headers, kind)
             else:
                 await send(
                     {"type": "websocket.http.response.start", "status": refused.status, "headers": _common_headers()}
