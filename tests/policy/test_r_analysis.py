@@ -13,7 +13,7 @@ pytestmark = pytest.mark.needs("Rscript")
 
 @pytest.mark.parametrize(
     ("code", "effects"),
-    some(5, [
+    some(6, [
         ("df <- read.csv('a.csv') |> subset(x > 1)\nwrite.csv(df, file.path('out', 'b.csv'))",
          {("read", "a.csv"), ("write", "out/b.csv")}),
         ("library(dplyr)\nfor (f in c('a', 'b')) file.remove(f)", {("delete", "a"), ("delete", "b")}),
@@ -37,6 +37,8 @@ pytestmark = pytest.mark.needs("Rscript")
         ("con <- dbConnect(duckdb()); dbExecute(con, 'create table t (a int)')", set()),
         ("tools::pskill(7)", {("kill", "process 7")}),
         ("unzip('a.zip', list = TRUE)", {("read", "a.zip")}),
+        ("train <- df[idx, ]; apply(df[, 2:3], 1, max); dt[, .(n = sum(x)), by = g][order(-n)]; unlink(c('a', x[, 1]))",
+         {("delete", "a"), ("delete", "*")}),
         ("m <- lm(y ~ x, data = df); summary(m); plot(m$fitted.values)", set()),
     ]),
 )  # fmt: skip
