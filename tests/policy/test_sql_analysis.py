@@ -100,6 +100,8 @@ def test_a_later_block_may_change_an_attached_database() -> None:
         ("javascript", "db.query('delete from t')", {("database", "a database")}),
         ("shell", "duckdb -c \"from 'https://a.example/x.csv'\"", {("network", "a.example")}),
         ("shell", "sqlite3 a.db '.once x' 'select 1'", {("read", "a.db"), ("write", "x")}),
+        ("shell", "duckdb md:x -c 'delete from t'", {("network", "api.motherduck.com")}),
+        ("shell", "psql postgresql://a.example/x -L log -c 'select 1'", {("network", "a.example"), ("write", "log")}),
         ("shell", "psql -h a.example -c '\\dt'", {("network", "a.example")}),
         ("python", "import polars as pl\npl.sql(\"from read_csv('http://a.example/x')\")", {("network", "a.example")}),
         (
@@ -137,6 +139,11 @@ def test_sql_inside_other_code(language: str, code: str, effects: set[tuple[str,
 )  # fmt: skip
 def test_python_changes_the_database_that_its_connection_is_to(code: str, databases: set[str]) -> None:
     assert {effect.what for effect in analyze("python", code, WORKSPACE).of("database")} == databases
+
+
+@pytest.mark.parametrize("code", ["sqlite3 a.db < a.sql", "cat a.sql | sqlite3 a.db", "duckdb < a.sql"])
+def test_what_a_database_shell_reads_may_do_anything(code: str) -> None:
+    assert analyze("shell", code, WORKSPACE).unknown
 
 
 def test_later_python_may_change_a_database_that_duckdb_has_attached() -> None:

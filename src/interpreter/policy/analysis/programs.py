@@ -730,7 +730,8 @@ def service(call: CommandCall, arguments: Arguments, doing: StepEffects, notes: 
 
 @handler
 def database(call: CommandCall, arguments: Arguments, doing: StepEffects, notes: Notes) -> None:
-    doing.network(next(iter(arguments.value("-h", "--host")), "localhost"), "send")
+    addresses = [word for word in arguments.operands if "://" in word]
+    doing.network(next(iter([*arguments.value("-h", "--host"), *addresses]), "localhost"), "send")
     codes = arguments.value("-c", "--command", "-e", "--execute", "--eval") + ([call.stdin] if call.stdin else [])
     dialects = DIALECTS.get(call.program)
     changes = [dialects is None or note_sql(code, doing, dialects) for code in codes]
@@ -742,6 +743,8 @@ def database(call: CommandCall, arguments: Arguments, doing: StepEffects, notes:
 def database_file(call: CommandCall, arguments: Arguments, doing: StepEffects, notes: Notes) -> None:
     files, codes = arguments.operands[:1], arguments.operands[1:] + ([call.stdin] if call.stdin else [])
     codes += arguments.value("-c", "-s")
+    if not codes and not arguments.has("-version", "--version"):
+        doing.unknown(f"{call.program} runs what it reads")  # also commands such as `.shell`
     changes = [note_sql(code, doing, DIALECTS.get(call.program.removesuffix("3"), ANY)) for code in codes]
     only_reads = arguments.has("-readonly", "--readonly", "-version", "--version")
     note_database_file("".join(files), not only_reads and (not codes or any(changes)), doing)

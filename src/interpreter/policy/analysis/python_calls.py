@@ -11,7 +11,7 @@ from typing import NamedTuple
 from interpreter.policy.analysis.notes import HOLE, ON_PATHS, Notes, StepEffects, analyze_embedded
 from interpreter.policy.analysis.programs import CommandCall, analyze_command, note_environment
 from interpreter.policy.analysis.python_values import PythonValues
-from interpreter.policy.analysis.sql import CLOUD, CLOUD_HOST, note_sql
+from interpreter.policy.analysis.sql import CLOUD, note_database_file, note_sql
 from interpreter.policy.analysis.tables import Does, is_known_module, listed, python_calls, python_methods
 
 
@@ -150,7 +150,7 @@ def _database(does: Does, called: Called) -> None:
         case "engine" if text.partition(":///")[2]:
             doing.write(text.partition(":///")[2], operation="create")
         case "touch" if text.startswith(CLOUD):
-            doing.network(f"//{CLOUD_HOST}", "send")
+            note_database_file(text, False, doing)
         case "touch" if argument is not None and not text.startswith((":memory:", "file::memory:")):
             doing.write(text, operation="create")
         case "server":

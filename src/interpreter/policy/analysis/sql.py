@@ -31,7 +31,7 @@ DIALECTS = {
     "clickhouse-client": ("clickhouse",),
 }
 ATTACHED = "sql attached"  # among the known functions: the database files that an earlier block has attached
-CLOUD, CLOUD_HOST = ("md:", "motherduck:"), "api.motherduck.com"
+CLOUD = ("md:", "motherduck:")
 _HOLE = "hole_in_sql"
 _MAX_LENGTH = 50_000
 _MAX_DEPTH = 100
@@ -77,7 +77,9 @@ def analyze(
 
 def note_database_file(path: str, changes: bool, doing: StepEffects) -> None:
     """A database file is opened, and perhaps changed; a path that is empty or `:memory:` is none."""
-    if path and not path.startswith((":memory:", "file::memory:")):
+    if path.startswith(CLOUD):
+        doing.network("api.motherduck.com", "send")
+    elif path and not path.startswith((":memory:", "file::memory:")):
         doing.read(path)
         if changes:
             doing.path("database", path, how="file")
@@ -244,11 +246,9 @@ class _Statements:
         kind = options.get("type", prefix)
         if "type" in options:
             self.doing.network("extensions.duckdb.org", "get")
-        if path.startswith(CLOUD):
-            self.doing.network(CLOUD_HOST, "send")
-        elif "://" in path.removeprefix("file://") or kind in ("postgres", "mysql"):
+        if "://" in path.removeprefix("file://") or kind in ("postgres", "mysql"):
             self.doing.network(path if "://" in path else "", "send")
-        elif colon and re.fullmatch(r"(?!file$|sqlite$|duckdb$)[a-z]\w+", prefix):
+        elif colon and not path.startswith(CLOUD) and re.fullmatch(r"(?!file$|sqlite$|duckdb$)[a-z]\w+", prefix):
             self.unknown(f"what {prefix} attaches")
         else:  # later statements may change it without naming it
             only_reads = options.get("read_only") in ("true", "1") or options.get("access_mode") == "read_only"
