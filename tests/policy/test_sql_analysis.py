@@ -134,6 +134,7 @@ def test_sql_inside_other_code(language: str, code: str, effects: set[tuple[str,
         ("import sqlite3\na = sqlite3.connect(':memory:')\ndf.to_sql('t', a)", set()),
         ("import sqlite3\na = sqlite3.connect(':memory:')\ndf.to_sql('t', 'sqlite:///b.db')", {"b.db"}),
         ("import pandas as pd\npd.read_sql('drop table t', con=sqlite3.connect('a.db'))", {"a.db"}),
+        ("a = b; b = a; a.execute('drop table t')", {"a database"}),  # what stands for itself
         ("import pymysql\npymysql.connect(host='a.example').query('/*! drop table t */')", {"a database"}),
     ],
 )  # fmt: skip

@@ -52,6 +52,7 @@ class Called(NamedTuple):
         return stars or any(each.arg is None for each in self.node.keywords)
 
 
+_MAX_STEPS = 50  # from a call to what its object is made of
 _SELF = Does("", -1, "self")
 
 
@@ -272,7 +273,7 @@ def _connected(called: Called) -> list[str]:
         return [""]
     is_given = called.name.startswith("pandas.") or called.doing.words[0].endswith(".to_sql")
     made = called.argument(Does("", 1, "con")) if is_given else called.node and called.node.func
-    while made is not None:
+    for _ in range(_MAX_STEPS):
         match made:
             case ast.Call(func=func) if values.name(func) in listed("python.txt", "@connecting"):
                 return [_database_file(made, called)]
