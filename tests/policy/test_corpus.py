@@ -18,7 +18,10 @@ from policy.corpus.forecast import World, as_table, scores, shown_as_harmless
 from policy.corpus.measure import make_world, measure
 
 MAX_FALSE = 0
-EVERY_R = [20, pytest.param(1, marks=[pytest.mark.full, pytest.mark.needs("Rscript")])]  # of R, one snippet in so many
+EVERY_R = [  # of R, one snippet in so many
+    20,
+    pytest.param(1, marks=[pytest.mark.full, pytest.mark.needs("Rscript"), pytest.mark.timeout(900)]),
+]
 MAX_UNKNOWN = 0.10
 # Minimum precision and recall per kind of effect.
 MINIMUM = {

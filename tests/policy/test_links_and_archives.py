@@ -6,9 +6,9 @@ import os
 from pathlib import Path
 
 import pytest
-
-from interpreter.policy.analysis import analyze
 from policy.analyzed_effects import WORKSPACE
+
+from interpreter.policy.analysis import Kind, analyze
 
 
 @pytest.mark.parametrize(
@@ -27,11 +27,28 @@ from policy.analyzed_effects import WORKSPACE
         ("shell", "unzip a.zip; echo > d/x"),
         ("javascript", "fs.symlinkSync('/outside', 'd'); fs.writeFileSync('d/x', '')"),
         ("javascript", "fs.linkSync('/outside/x', 'a'); fs.writeFileSync('a', '')"),
+        # links to links, and links in the middle of a path
+        ("python", "import os\nos.symlink('b', 'a'); os.symlink('/outside', 'b'); open('a/x', 'w')"),
+        ("python", "import os\nos.symlink('..', 'd/up'); open('d/up/../x', 'w')"),
+        # a target that is a link to a folder
+        ("shell", "ln -s /outside d; mv a d"),
+        ("python", "import os, shutil\nos.symlink('/outside', 'd'); shutil.move('a', 'd/')"),
+        # folders with links in them
+        ("python", "import os\nos.symlink('/outside', 't/d'); os.rename('t', 'u'); open('u/d/x', 'w')"),
+        ("shell", "ln -s /outside t/d; cp -a t u; echo > u/d/x"),
+        ("javascript", "fs.symlinkSync('/outside', 'd'); fs.cpSync('d', 'e', {recursive: true}); fs.writeFileSync('e/x', '')"),
+        # what runs later, or once more
+        ("python", "import os\ndef later(): open('d/x', 'w')\nos.symlink('/outside', 'd')\nlater()"),
+        ("shell", "while true; do echo > d/x; ln -s /outside d; done"),
+        ("javascript", "const later = () => fs.writeFileSync('d/x', ''); fs.symlinkSync('/outside', 'd'); later()"),
+        ("shell", "rsync -a link/ t; ln -s /outside link/d; echo > t/d/x"),
+        ("shell", "for each in $names; do ln -s /outside $each; done; echo > d/x"),
     ],
 )  # fmt: skip
 def test_writing_through_a_link_is_not_writing_in_this_folder(language: str, code: str) -> None:
-    *_, last = analyze(language, code, WORKSPACE).of("write")
-    assert last.place in ("outside", "unknown")
+    assert not {"outside", "unknown"}.isdisjoint(
+        effect.place for effect in analyze(language, code, WORKSPACE).of("write")
+    )
 
 
 @pytest.mark.parametrize(
@@ -40,6 +57,7 @@ def test_writing_through_a_link_is_not_writing_in_this_folder(language: str, cod
         ("python", "import os\nos.symlink('b', 'a'); open('a', 'w')"),
         ("python", "import os\nos.symlink('/outside/x', 'a'); os.remove('a')"),
         ("shell", "ln -s src d; echo > d/x"),
+        ("shell", "cp -r src d; echo > d/x; mv d e; echo > e/x"),
     ],
 )
 def test_links_inside_this_folder_stay_inside(language: str, code: str) -> None:
@@ -69,8 +87,53 @@ def test_a_file_with_another_name_is_not_only_in_this_folder(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
+    "code",
+    [
+        "cp -a link b; echo > b/x",
+        "mv link b; echo > b/x",
+        "mv folder b; echo > b/link/x",
+        "for each in *; do echo > $each/x; done",
+        "ln hard b; echo > b",
+    ],
+)
+def test_links_that_are_there_lead_out_under_other_names_too(code: str, tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "x").write_text("")
+    (tmp_path / "work" / "folder").mkdir(parents=True)
+    os.symlink(tmp_path / "out", tmp_path / "work" / "link")
+    os.symlink(tmp_path / "out", tmp_path / "work" / "folder" / "link")
+    os.link(tmp_path / "out" / "x", tmp_path / "work" / "hard")
+    *_, last = analyze("shell", code, tmp_path / "work").of("write")
+    assert last.place in ("outside", "unknown")
+
+
+def test_a_function_of_an_earlier_block_writes_through_a_later_link(tmp_path: Path) -> None:
+    first = analyze("python", "def f(): open('a/x', 'w')", tmp_path / "work")
+    (tmp_path / "work").mkdir()
+    os.symlink(tmp_path, tmp_path / "work" / "a")
+    (effect,) = analyze("python", "f()", tmp_path / "work", known=first.defines).of("write")
+    assert effect.place == "outside"
+
+
+@pytest.mark.parametrize(
+    ("code", "kind", "place"),
+    [
+        ("df.to_csv('file:///outside/x')", "write", "outside"),
+        ("df.to_csv('file:x')", "write", "workspace"),
+        ("df.to_csv('simplecache::/outside/x')", "write", "outside"),
+        ("pd.read_csv('file:///outside/x')", "read", "outside"),
+        ("import urllib.request\nurllib.request.urlopen('file:///outside/x')", "read", "outside"),
+    ],
+)
+def test_addresses_of_files_are_paths(code: str, kind: Kind, place: str) -> None:
+    found = analyze("python", code, WORKSPACE)
+    assert [effect.place for effect in found.of(kind)] == [place] and not found.of("network")
+
+
+@pytest.mark.parametrize(
     ("code", "path"),
     [
+        ('%save "/outside/a file" 1', "/outside/a file.py"),
         ("%save /outside/f 1", "/outside/f.py"),
         ("%save -f note 1-3", "note.py"),
         ("%logstart log.txt append", "log.txt"),
@@ -88,6 +151,8 @@ def test_saving_commands_name_the_file(code: str, path: str) -> None:
         ("git remote show origin", "network"),
         ("git remote prune origin", "network"),
         ("git remote update", "network"),
+        ("git remote -v update", "network"),
+        ("git remote -v show origin", "network"),
         ("git reflog", ""),
         ("git remote show -n origin", ""),
         ("git remote -v", ""),
@@ -96,3 +161,23 @@ def test_saving_commands_name_the_file(code: str, path: str) -> None:
 def test_git_commands_with_two_faces(code: str, kind: str) -> None:
     kinds = {effect.kind for effect in analyze("shell", code, WORKSPACE).of("write", "network", "unknown")}
     assert kinds >= {kind} if kind else not kinds
+
+
+@pytest.mark.parametrize("command", ["git pull", "git merge a", "git stash pop", "git apply a.patch", "git checkout a"])
+def test_git_changes_files_and_its_own(command: str) -> None:
+    assert {effect.what for effect in analyze("shell", command, WORKSPACE).of("write")} >= {".", ".git"}
+
+
+@pytest.mark.parametrize(
+    ("command", "place"),
+    [
+        ("find -H /outside -delete", "outside"),
+        ("find -O3 /outside -delete", "outside"),
+        ("find -L . -delete", "unknown"),
+        ("find . -follow -delete", "unknown"),
+        ("fd -H a /outside -X rm", "unknown"),
+        ("find . -delete", "workspace"),
+    ],
+)
+def test_find_deletes_below_its_folders(command: str, place: str) -> None:
+    assert {effect.place for effect in analyze("shell", command, WORKSPACE).of("delete")} == {place}

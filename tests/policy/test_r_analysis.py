@@ -13,7 +13,7 @@ pytestmark = pytest.mark.needs("Rscript")
 
 @pytest.mark.parametrize(
     ("code", "effects"),
-    some(5, [
+    some(6, [
         ("df <- read.csv('a.csv') |> subset(x > 1)\nwrite.csv(df, file.path('out', 'b.csv'))",
          {("read", "a.csv"), ("write", "out/b.csv")}),
         ("library(dplyr)\nfor (f in c('a', 'b')) file.remove(f)", {("delete", "a"), ("delete", "b")}),
@@ -28,6 +28,17 @@ pytestmark = pytest.mark.needs("Rscript")
         ("con <- dbConnect(SQLite(), 'a.db'); dbExecute(con, 'delete from t')",
          {("write", "a.db"), ("read", "a.db"), ("database", "a.db")}),
         ("setwd('/outside'); saveRDS(1, 'x')", {("write", "x")}),
+        ("fread(cmd = 'rm x'); fread('rm y'); lapply('z', fread)", {("delete", "x"), ("delete", "y"), ("read", "z")}),
+        ("save.image(); pdf(); svg(filename = 'x')", {("write", ".RData"), ("write", "Rplots.pdf"), ("write", "x")}),
+        ("con <- dbConnect(duckdb(), dbdir = 'a.db'); m <- dbConnect(SQLite(), ':memory:'); dbExecute(con, 'delete from t')",
+         {("write", "a.db"), ("read", "a.db"), ("database", "a.db")}),
+        ("con <- dbConnect(duckdb(dbdir = 'a.db')); dbExecute(con, 'delete from t')",
+         {("write", "a.db"), ("read", "a.db"), ("database", "a.db")}),
+        ("con <- dbConnect(duckdb()); dbExecute(con, 'create table t (a int)')", set()),
+        ("tools::pskill(7)", {("kill", "process 7")}),
+        ("unzip('a.zip', list = TRUE)", {("read", "a.zip")}),
+        ("train <- df[idx, ]; apply(df[, 2:3], 1, max); dt[, .(n = sum(x)), by = g][order(-n)]; unlink(c('a', x[, 1]))",
+         {("delete", "a"), ("delete", "*")}),
         ("m <- lm(y ~ x, data = df); summary(m); plot(m$fitted.values)", set()),
     ]),
 )  # fmt: skip
@@ -40,7 +51,8 @@ def test_effects_of_r_code(code: str, effects: set[tuple[str, str]]) -> None:
     some(4, [
         "x <- unlink; x('a')", "eval(parse(text = 'unlink(1)'))", "get('unlink')('a')", "baseenv()$unlink('a')",
         "base:::unlink('a')", "library(nobody_knows_it)", "f <- function() unlink\nf()('a')", "do.call('unlink', list('a'))",
-        "load('a.RData')", "source('a.R')", "options(editor = 'x')", "nobody_knows()", "not R (", "e$f <- system",
+        "load('a.RData')", "source('a.R')", "options(editor = 'x')", "nobody_knows()", "unzip('a.zip')", "untar('a.tar', tar = 'x')", "q('yes')",
+        "tbl(con, 't') |> compute(name = 'u', temporary = FALSE)", "sqldf('delete from t', dbname = 'a.db')", "not R (", "e$f <- system",
     ]),
 )  # fmt: skip
 def test_r_code_that_may_do_anything_is_unknown(code: str) -> None:

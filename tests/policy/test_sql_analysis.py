@@ -24,6 +24,22 @@ from policy.analyzed_effects import WORKSPACE, seen
         ("select * from 'https://a.example/x.csv'", {("network", "a.example")}),
         ("copy t to 's3://bucket/x'", {("network", "s3.amazonaws.com")}),
         ("attach 'x.db' as x (read_only)", {("read", "x.db")}),
+        ("attach 'x.db' as x (read_only false)", {("read", "x.db"), ("write", "x.db"), ("database", "x.db")}),
+        ("attach 'x.db' as x (access_mode read_only)", {("read", "x.db")}),
+        ("attach 'sqlite:x.db' as x", {("read", "x.db"), ("write", "x.db"), ("database", "x.db")}),
+        ("attach 'md:x'", {("network", "api.motherduck.com")}),
+        ("attach 'postgres:host=a.example' as x", {("network", "network")}),
+        ('from read_csv("https://a.example/x.csv")', {("network", "a.example")}),
+        ("summarize 'https://a.example/x.csv'", {("network", "a.example")}),
+        (
+            "install x from community",
+            {
+                ("install", "DuckDB's x"),
+                ("network", "community-extensions.duckdb.org"),
+                ("unknown", "what the extension community does"),
+            },
+        ),
+        ("copy t to 'file:///outside/x'", {("write", "file:///outside/x")}),
         ("attach 'x.db' as x", {("read", "x.db"), ("write", "x.db"), ("database", "x.db")}),
         ("install httpfs", {("install", "DuckDB's httpfs"), ("network", "extensions.duckdb.org")}),
         (
@@ -47,7 +63,7 @@ def test_effects_of_a_sql_block(code: str, effects: set[tuple[str, str]]) -> Non
     "code",
     ["select writefile('x', 'y')", "select load_extension('x')", "copy t to program 'x'", "set home_directory = 'x'", "from query('x')",
      "load './x.duckdb_extension'", "import database 'x'", "select getenv('X')", "do $$ x $$", "this is not sql", "select pg_read_file('x')",
-     "create virtual table t using csv('x')", "create secret s (type s3)", "execute p", "pragma profiling_output = 'x'"],
+     "create virtual table t using csv('x')", "update extensions", "attach 'ducklake:x' as x", "/*! drop table t */", "create secret s (type s3)", "execute p", "pragma profiling_output = 'x'"],
 )  # fmt: skip
 def test_sql_that_may_do_anything_is_unknown(code: str) -> None:
     assert analyze("sql", code, WORKSPACE).unknown
@@ -84,11 +100,64 @@ def test_a_later_block_may_change_an_attached_database() -> None:
         ("javascript", "db.query('delete from t')", {("database", "a database")}),
         ("shell", "duckdb -c \"from 'https://a.example/x.csv'\"", {("network", "a.example")}),
         ("shell", "sqlite3 a.db '.once x' 'select 1'", {("read", "a.db"), ("write", "x")}),
+        ("shell", "duckdb md:x -c 'delete from t'", {("network", "api.motherduck.com")}),
+        ("shell", "psql postgresql://a.example/x -L log -c 'select 1'", {("network", "a.example"), ("write", "log")}),
         ("shell", "psql -h a.example -c '\\dt'", {("network", "a.example")}),
+        ("python", "import polars as pl\npl.sql(\"from read_csv('http://a.example/x')\")", {("network", "a.example")}),
+        (
+            "python",
+            "import pandas as pd\npd.read_sql('select 1', 'postgresql://a.example/x')",
+            {("network", "a.example")},
+        ),
     ],
 )
 def test_sql_inside_other_code(language: str, code: str, effects: set[tuple[str, str]]) -> None:
     assert seen(language, code) == effects
+
+
+@pytest.mark.parametrize(
+    ("code", "databases"),
+    [
+        ("import duckdb\ncon = duckdb.connect('a.db'); con.sql('create table t as select 1')", {"a.db"}),
+        ("import duckdb\nduckdb.connect(database='a.db').query('delete from t')", {"a.db"}),
+        ("import duckdb\nwith duckdb.connect('a.db') as con: con.append('t', df)", {"a.db"}),
+        ("import duckdb\ncon = duckdb.connect('a.db'); con.table('t').insert([1])", {"a.db"}),
+        ("import duckdb\ncon = duckdb.connect('a.db'); con.cursor().execute('delete from t')", {"a.db"}),
+        ("import duckdb\ncon = duckdb.connect(); con.sql('create table t as select 1')", set()),
+        ("import duckdb\ncon = duckdb.connect('a.db', read_only=True); con.sql('select 1')", set()),
+        ("import sqlite3\na = sqlite3.connect(':memory:'); b = sqlite3.connect('b.db'); b.execute('drop table t')", {"b.db"}),
+        ("import sqlite3\na = sqlite3.connect('a.db'); b = sqlite3.connect(':memory:'); b.execute('drop table t')", set()),
+        ("import sqlite3\na = sqlite3.connect('a.db'); b = sqlite3.connect('b.db'); b.cursor().execute('drop table t')", {"b.db"}),
+        ("import sqlite3\nself.a = sqlite3.connect('a.db'); b = sqlite3.connect(':memory:'); self.a.execute('drop table t')", {"a.db"}),
+        ("import sqlite3\nsqlite3.connect('a.db').execute('drop table t')", {"a.db"}),
+        ("import sqlite3\na = sqlite3.connect(':memory:'); other.execute('drop table t')", {"a database"}),
+        ("import sqlite3\na = sqlite3.connect(':memory:')\ndf.to_sql('t', a)", set()),
+        ("import sqlite3\na = sqlite3.connect(':memory:')\ndf.to_sql('t', 'sqlite:///b.db')", {"b.db"}),
+        ("import pandas as pd\npd.read_sql('drop table t', con=sqlite3.connect('a.db'))", {"a.db"}),
+        ("a = b; b = a; a.execute('drop table t')", {"a database"}),  # what stands for itself
+        ("import pymysql\npymysql.connect(host='a.example').query('/*! drop table t */')", {"a database"}),
+    ],
+)  # fmt: skip
+def test_python_changes_the_database_that_its_connection_is_to(code: str, databases: set[str]) -> None:
+    assert {effect.what for effect in analyze("python", code, WORKSPACE).of("database")} == databases
+
+
+@pytest.mark.parametrize("code", ["sqlite3 a.db < a.sql", "cat a.sql | sqlite3 a.db", "duckdb < a.sql"])
+def test_what_a_database_shell_reads_may_do_anything(code: str) -> None:
+    assert analyze("shell", code, WORKSPACE).unknown
+
+
+def test_later_python_may_change_a_database_that_duckdb_has_attached() -> None:
+    first = analyze("python", "import duckdb\nduckdb.sql(\"attach 'x.db' as x\")", WORKSPACE)
+    later = "import duckdb\nduckdb.sql('insert into x.t values (1)')"
+    assert [effect.what for effect in analyze("python", later, WORKSPACE, known=first.defines).of("database")] == [
+        "x.db"
+    ]
+
+
+def test_a_method_that_is_handed_on_may_change_anything() -> None:
+    code = "import sqlite3\nlist(map(sqlite3.connect('a.db').execute, ['drop table t']))"
+    assert analyze("python", code, WORKSPACE).unknown
 
 
 def test_the_parser_is_imported_for_sql_alone(tmp_path: Path) -> None:

@@ -51,6 +51,7 @@ def test_every_call_row_uses_known_effects() -> None:
         "sql",
         "kill",
         "link",
+        "copied",
         "unknown",
     }
     assert {does.kind for effects in listed_calls("javascript.txt").values() for does in effects} <= known

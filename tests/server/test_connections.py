@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import resource
 import socket
+import struct
 import subprocess
 import sys
 import time
@@ -176,3 +177,25 @@ def test_an_address_keeps_only_its_newest_connections_without_a_token(
         until(lambda: all(map(has_ended, opened[:6])), "the end of the oldest")
         assert served.http.get("/api/me").status_code == 200
         assert not any(map(has_ended, [elsewhere, streaming, opened[-1]]))
+
+
+def connection_from(source: int, port: int) -> socket.socket:
+    """A connection that ends with a reset, so that its own port is free at once."""
+    opened = socket.socket()
+    opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    opened.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    opened.settimeout(LIMIT)
+    opened.bind(("127.0.0.1", source))
+    opened.connect(("127.0.0.1", port))
+    return opened
+
+
+def test_a_client_that_comes_back_from_the_same_port_has_a_deadline_too(home: Path, hurried: None) -> None:
+    with serving() as served:
+        [source] = free_ports(1)
+        for _ in range(20):
+            connection_from(source, served.application.port).close()
+            with connection_from(source, served.application.port) as opened:
+                opened.sendall(HALF)
+                while opened.recv(65536):
+                    pass

@@ -13,6 +13,7 @@ from typing import Any
 
 import httpx
 import pytest
+from running_server import Serving, serving, stored
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
 
@@ -22,8 +23,7 @@ from interpreter.frontends.server.gate import Users
 from interpreter.frontends.server.routes import SOCKETS
 from interpreter.frontends.server.sessions import SessionKey
 from model_replies import text
-from running_server import Serving, serving, stored
-from waiting import until
+from waiting import LIMIT, until
 
 
 def fill_path(path: str, session: str) -> str:
@@ -306,6 +306,20 @@ def test_wrong_tokens_do_not_lock_out_right_ones_from_the_same_address(home: Pat
             assert json.loads(socket.recv(60)) == {"auth": True}
 
 
+@pytest.mark.parametrize("size", ["zz", "ffffffffffffffffffffffff"])
+def test_a_malformed_body_without_a_token_leaves_no_traceback(
+    shared: Serving, size: str, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    port = shared.application.port
+    head = f"POST /api/sessions HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Type: application/json\r\n"
+    with socket.create_connection(("127.0.0.1", port), timeout=LIMIT) as opened:
+        opened.sendall(f"{head}Transfer-Encoding: chunked\r\n\r\n{size}\r\n\r\n".encode())
+        while opened.recv(65536):
+            pass
+    assert shared.http.get("/api/me").status_code == 200
+    assert "Traceback" not in capfd.readouterr().err + caplog.text
+
+
 @pytest.mark.parametrize("version", ["1.0", "1.1"])
 def test_a_body_with_two_lengths_is_refused_and_the_connection_closed(shared: Serving, version: str) -> None:
     lengths = ["Content-Length: 2"] if version == "1.1" else []
@@ -335,6 +349,20 @@ def test_a_null_character_in_a_name_is_refused(shared: Serving, victim: str) -> 
         shared.http.post("/api/sessions", json={"workspace": "/tmp/a\0b"}),
     ]
     assert {answer.status_code for answer in answers} == {400}
+
+
+def test_names_that_are_no_text_reach_a_client(home: Path) -> None:
+    with serving() as served:
+        session = served.session()
+        served.run(session, "open(b'caf\\xe9', 'w').close()")
+        events = served.http.get(f"/api/sessions/{session}/events", params={"after": 0})
+        assert events.status_code == 200 and "caf\\udce9" in events.text
+        refused = served.http.post(
+            f"/api/sessions/{session}/run",
+            content=b'{"language": "\\ud800", "code": "1"}',
+            headers={"Content-Type": "application/json"},
+        )
+        assert refused.status_code < 500
 
 
 def test_error_pages_reveal_no_internals(shared: Serving, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,6 @@ import asyncio
 import socket
 from collections.abc import Callable
 from contextlib import suppress
-from functools import partial
 from typing import Any
 
 Peer = tuple[str, int]
@@ -22,17 +21,15 @@ ACCEPTED_AT_ONCE = 32  # before the event loop gets to close others
 _DESCRIPTORS = 65_536  # if the system sets no limit
 
 
-class _Connection(socket.socket):
-    def __init__(self, accepted: socket.socket, on_close: Callable[[], None]) -> None:
-        super().__init__(
-            fileno=accepted.detach()
-        )  # as TCP, because asyncio delays small answers on other sockets by 40 ms
-        self._on_close = on_close
-        self.requests = 0  # requests with a valid token that are being answered
+class Connection(socket.socket):
+    def __init__(self, accepted: socket.socket, peer: Peer, on_close: Callable[[Connection], None]) -> None:
+        super().__init__(fileno=accepted.detach())  # as TCP: of others, asyncio would delay small answers by 40 ms
+        self.peer, self._on_close = peer, on_close
+        self.requests = 0  # with a right token, that are being answered
 
     def close(self) -> None:
         super().close()
-        self._on_close()
+        self._on_close(self)
 
 
 class Listener(socket.socket):
@@ -41,7 +38,7 @@ class Listener(socket.socket):
     def __init__(self, bound: socket.socket) -> None:
         super().__init__(fileno=bound.detach())
         self._most = _max_descriptors() // 2
-        self._open: dict[Peer, _Connection] = {}
+        self._open: dict[Peer, Connection] = {}
         self._deadlines: dict[Peer, asyncio.TimerHandle] = {}  # of those that wait, the oldest first
 
     def listen(self, backlog: int = 0, /) -> None:
@@ -52,28 +49,29 @@ class Listener(socket.socket):
         while True:
             accepted, address = super().accept()
             peer = address[:2]
-            connection = _Connection(accepted, partial(self._forget, peer))
+            connection = Connection(accepted, peer, self._forget)
             if len(self._open) >= self._most:
                 if not self._deadlines:
                     connection.close()
                     continue
                 self._cut(next(iter(self._deadlines)))
+            self._stop_waiting(peer)  # a client can reset a connection and come back from the same port at once
             self._open[peer] = connection
             self._wait(peer, REQUEST_TIMEOUT)
             return connection, address
 
-    def begin(self, peer: Peer) -> None:
-        """Lift the deadline, because a request with a valid token has arrived."""
-        if peer in self._open:
-            self._open[peer].requests += 1
+    def begin(self, peer: Peer) -> Connection | None:
+        """Lift the deadline: a request with a right token has come; `end` takes what this returns."""
+        if (connection := self._open.get(peer)) is not None:
+            connection.requests += 1
             self._stop_waiting(peer)
+        return connection
 
-    def end(self, peer: Peer) -> None:
-        """Wait for the next request, unless it has arrived already."""
-        if peer in self._open:
-            self._open[peer].requests -= 1
-            if not self._open[peer].requests:
-                self._wait(peer, KEEP_ALIVE + REQUEST_TIMEOUT)
+    def end(self, connection: Connection) -> None:
+        """Wait for the next request, unless it is there already."""
+        connection.requests -= 1
+        if not connection.requests and self._open.get(connection.peer) is connection:
+            self._wait(connection.peer, KEEP_ALIVE + REQUEST_TIMEOUT)
 
     def _wait(self, peer: Peer, seconds: float) -> None:
         self._deadlines[peer] = asyncio.get_running_loop().call_later(seconds, self._cut, peer)
@@ -92,9 +90,10 @@ class Listener(socket.socket):
         if (deadline := self._deadlines.pop(peer, None)) is not None:
             deadline.cancel()
 
-    def _forget(self, peer: Peer) -> None:
-        self._stop_waiting(peer)
-        self._open.pop(peer, None)
+    def _forget(self, connection: Connection) -> None:
+        if self._open.get(connection.peer) is connection:
+            self._stop_waiting(connection.peer)
+            del self._open[connection.peer]
 
 
 def _max_descriptors() -> int:

@@ -34,7 +34,7 @@ from starlette.requests import cookie_parser
 
 from interpreter.config.homes import make_folder
 from interpreter.errors import UsageError
-from interpreter.frontends.server.connections import Listener
+from interpreter.frontends.server.connections import Connection, Listener
 from interpreter.host import files
 
 Scope = MutableMapping[str, Any]
@@ -309,7 +309,8 @@ class Gate:
                 in_browser = "text/html" in visit.headers.get("accept", "")
                 body = _PROBLEM.format(escape(str(refused))).encode() if in_browser else refused.body
                 kind = "text/html; charset=utf-8" if in_browser else _JSON
-                await _respond(send, refused.status, body, headers, kind)
+                with suppress(Exception):  # a malformed body has ended the connection
+                    await _respond(send, refused.status, body, headers, kind)
             else:
                 await send(
                     {"type": "websocket.http.response.start", "status": refused.status, "headers": _common_headers()}
@@ -563,20 +564,20 @@ class _Visit:
         self.address = self._peer[0]
         self.headers = Headers(raw=[(name.lower(), value) for name, value in scope.get("headers", ())])
         self.user: User | None = None
-        self.by_cookie = self.started = self._has_begun = False
+        self._connection: Connection | None = None  # once a right token has come over it
+        self.by_cookie = self.started = False
         self.status, self.read = 0, 0
 
     def begin(self, user: User) -> User:
         """Record the user of this request, which lifts the deadline of the connection until `end`."""
         self.user = user
-        if self._listener is not None and not self._has_begun:
-            self._has_begun = True
-            self._listener.begin(self._peer)
+        if self._listener is not None and self._connection is None:
+            self._connection = self._listener.begin(self._peer)
         return user
 
     def end(self) -> None:
-        if self._listener is not None and self._has_begun:
-            self._listener.end(self._peer)
+        if self._listener is not None and self._connection is not None:
+            self._listener.end(self._connection)
 
     @property
     def length(self) -> int | None:

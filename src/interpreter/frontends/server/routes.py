@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.responses import Response, StreamingResponse
 from starlette.routing import BaseRoute, WebSocketRoute, compile_path
 from starlette.routing import Route as StarletteRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
@@ -1062,7 +1062,9 @@ class Router:
                 return result
             if route.status == 204:
                 return Response(status_code=204)
-            return JSONResponse(json.loads(dumped(result)), route.status)
+            # In ASCII, as the name of a file may be no text; JSON has no NaN.
+            text = json.dumps(json.loads(dumped(result), parse_constant=lambda name: None))
+            return Response(text, route.status, media_type="application/json")
 
         return endpoint
 

@@ -303,6 +303,8 @@ class _Walk:
                     doing.on_paths(word, value)
                 case "link":
                     doing.link(value, values[0], hard=name.startswith("link"))
+                case "copied":
+                    doing.location.copy(values[0], value)
                 case "get" | "send":
                     doing.network("" if value == HOLE else value, "send" if self.posts else does.kind)
                 case "shell":

@@ -6,23 +6,30 @@ import os
 import re
 import stat
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from importlib import import_module
+from itertools import islice
 from typing import Literal
 from urllib.parse import urlsplit
 
 from interpreter.config.homes import home, homes
 from interpreter.host.exposure import is_inside
-from interpreter.policy.analysis.effects import Effect, EffectStep, Kind, Operation, Place
+from interpreter.policy.analysis.effects import Effect, EffectStep, Kind, Operation
 from interpreter.policy.analysis.tables import listed, python_calls
 
 # Replaces the parts of a text that are only known at run time; no path and no argument can contain it.
 HOLE = "\0"
 
 _MAX_LENGTH = 4096
+_MAX_STEPS = 1000  # of links into links
+_MAX_ENTRIES = 1000
 _NOWHERE = re.compile(r"/dev/(null|zero|u?random|std(in|out|err)|tty|fd/.*)|-")
-_ADDRESS = re.compile(r"[a-z][\w+.-]*://", re.IGNORECASE)
+_ADDRESS = re.compile(r"(?!file:)[a-z][\w+.-]*://", re.IGNORECASE)
+_FILE_ADDRESS = re.compile(r"(?:file|local):(?://[^/]*)?(?=[^/]|/)", re.IGNORECASE)
+# Of fsspec: the address or path behind is what counts.
+_CHAINED = re.compile(r"(?:(?:simplecache|filecache|blockcache|zip|tar|libarchive)(?:://[^:]*)?::)+")
 _SERVICES = {"s3": "s3.amazonaws.com", "s3a": "s3.amazonaws.com", "hf": "huggingface.co"} | dict.fromkeys(
     ("gs", "gcs"), "storage.googleapis.com"
 )
@@ -42,24 +49,42 @@ class CodeLocation:
     def __init__(self, workspace: str, cwd: str | None = None) -> None:
         self.workspace = _real(workspace)
         self.cwd: str | None = _real(cwd) if cwd else self.workspace
-        # Links that the code makes, and where they lead (None: unknown); folders that it unpacks archives into.
+        # What the code makes: links, with where they lead (None: unknown); copies and new names of what may have links
+        # in it, with where that comes from; folders that it unpacks archives into.
         self._links: dict[str, str | None] = {}
+        self._copies: dict[str, str] = {}
         self._unpacked: list[str] = []
-        self._moved: str | bool | None = False  # the target of a link that is being renamed
 
     def effect(self, kind: Kind, text: str, line: int, how: str = "", operation: Operation = "") -> Effect | None:
         """Return the effect on a path and where it leads; None for what isn't a file, such as /dev/null."""
         if _NOWHERE.fullmatch(text):
             return None
-        shown = text.replace(HOLE, "*") or "*"
-        full = self._behind_links(self.full(text), kind, operation)
-        if full is None:
-            return Effect(kind, shown, line, "unknown", known=False, how=how, operation=operation)
-        place: Place = "workspace" if is_inside(full, self.workspace) else "outside"
-        return Effect(kind, shown, line, place, full, HOLE not in text, how, operation)
+        full = self.full(text, itself=_is_itself(kind, operation))
+        if kind == "write" and full and any(is_inside(full, folder) for folder in self._unpacked):
+            full = None
+        effect = Effect(
+            kind, text.replace(HOLE, "*") or "*", line, known=HOLE not in text, how=how, operation=operation
+        )
+        return self._placed(effect, full)
 
-    def full(self, text: str) -> str | None:
-        """Resolve the absolute path; None if even its beginning is unknown."""
+    def settled(self, effect: Effect) -> Effect:
+        """The same, with the links that the code has made later: a loop or a function may do it once more."""
+        if effect.place != "workspace" or effect.operation == "rename":
+            return effect
+        return self._placed(effect, self.full(effect.full, itself=_is_itself(effect.kind, effect.operation)))
+
+    def _placed(self, effect: Effect, full: str | None) -> Effect:
+        if full is not None and not is_inside(full, self.workspace):
+            return replace(effect, place="outside", full=full)
+        itself = _is_itself(effect.kind, effect.operation)
+        is_content = effect.kind == "write" and not itself and effect.operation != "rename"
+        is_shared = is_content and full is not None and _has_other_names(self._origin(full))
+        if full is None or is_shared or self._may_lead_out(full, itself):
+            return replace(effect, place="unknown", full="", known=False)
+        return replace(effect, place="workspace", full=full)
+
+    def full(self, text: str, itself: bool = False) -> str | None:
+        """The absolute path, or with `itself` that of a link of the code; None if even its beginning is unknown."""
         path = expanded(text)
         if not path.startswith("/"):
             if not path or path.startswith(HOLE) or self.cwd is None:
@@ -67,47 +92,95 @@ class CodeLocation:
             path = f"{self.cwd}/{path}"
         first = _FIRST_UNKNOWN.search(path)
         if first is None:
-            return _real(path)
+            return self._followed(path, itself)
         cut = path.rfind("/", 0, first.start()) + 1
         rest = path[cut:].replace(HOLE, "*")
         if any(
             part[0] == "." and fnmatchcase("..", part) for part in filter(None, path[cut:].split("/"))
         ) or ".." in rest.split("/"):
             return None  # `.?` may be `..`
-        return f"{_real(path[:cut]).rstrip('/')}/{rest}"
+        folder = self._followed(path[:cut])
+        return folder and f"{folder.rstrip('/')}/{rest}"
 
-    def _leads_away(self, full: str) -> bool:
-        inside = (is_inside(full, link) for link in (*self._links, *self._unpacked))
-        return any(inside) and full not in self._unpacked
+    def _followed(self, path: str, itself: bool = False) -> str | None:
+        """The path behind all links, also those that the code makes; None if one leads to an unknown place."""
+        if not (self._links or self._copies):
+            return _real(path)
+        left, full = path.split("/")[::-1], ""
+        for _ in range(_MAX_STEPS):
+            while left and left[-1] in ("", "."):
+                left.pop()
+            if not left:
+                return full or "/"
+            part = left.pop()
+            if part == "..":
+                full = full.rpartition("/")[0]
+                continue
+            full = f"{full}/{part}"
+            is_own = not {full, self._origin(full)}.isdisjoint(self._links)
+            target = "" if itself and is_own and not left else self._target(full)
+            if target is None:
+                return None
+            if target:
+                full = "" if target.startswith("/") else full.rpartition("/")[0]
+                left += target.split("/")[::-1]
+        return None
 
-    def _behind_links(self, full: str | None, kind: Kind, operation: Operation) -> str | None:
-        """Follow the links that the code has made; None if unknown, or if a written file has hard links."""
-        if full is None:
-            return None
-        of_itself = kind == "delete" or operation in ("rename", "link")
-        if of_itself and operation == "rename":
-            if kind == "delete":
-                self._moved = self._links.get(full, False)
-            elif not isinstance(self._moved, bool):
-                self._links[full], self._moved = self._moved, False
-        for link, target in self._links.items():
-            if full.startswith(f"{link}/") or (full == link and not of_itself):
-                return target and target + full[len(link) :]
-        if kind == "write" and any(is_inside(full, folder) for folder in self._unpacked):
-            return None
-        is_shared = kind == "write" and not of_itself and _has_other_names(full)
-        return None if is_shared else full
+    def _target(self, full: str) -> str | None:
+        """What a link contains; empty if there is none, None if it is unknown."""
+        for at in (full, self._origin(full)):
+            if at in self._links:
+                return self._links[at]
+            with suppress(OSError, ValueError):
+                return os.readlink(at)
+        return ""
+
+    def _origin(self, full: str) -> str:
+        """Where the content of a path comes from that the code has copied or renamed."""
+        for target in reversed(self._copies):
+            if is_inside(full, target):
+                full = self._copies[target] + full[len(target) :]
+        return full
+
+    def _may_lead_out(self, full: str, itself: bool) -> bool:
+        """Could a star stand for a link that leads out of the workspace?"""
+        first = _FIRST_UNKNOWN.search(full)
+        if first is None:
+            return False
+        folder, _, rest = full[: first.start()].rpartition("/")
+        pattern, _, more = (rest + full[first.start() :]).partition("/")
+        if itself and not more:
+            return False
+        try:
+            with os.scandir(folder) as entries:
+                links = [entry.path for entry in islice(entries, _MAX_ENTRIES) if entry.is_symlink()]
+        except OSError:
+            links = []
+        links += [link for link in self._links if link.rpartition("/")[0] == folder]
+        ends = [self._followed(link) for link in links if fnmatchcase(link.rpartition("/")[2], pattern)]
+        return not all(end and is_inside(end, self.workspace) for end in ends)
 
     def link(self, text: str, target: str, hard: bool = False) -> None:
-        """Remember a link. `target` counts from the link's folder, or for a hard link from where the code is."""
-        full = self.full(text)
-        if full is not None:
-            beside = target if hard or target.startswith(("/", "~", HOLE)) else f"{os.path.dirname(full)}/{target}"
-            self._links[full] = None if HOLE in target else self._behind_links(self.full(beside), "read", "")
+        """A link is made there; `target` counts from its folder, or for a hard link from where the code is."""
+        full, target = self.full(text, itself=True), expanded(target)
+        if hard and not target.startswith(("/", HOLE)):
+            target = f"{self.cwd}/{target}" if self.cwd else HOLE
+        if full is not None and "*" in full:
+            self._unpacked.append(full[: full.index("*")].rpartition("/")[0])
+        elif full is not None:
+            self._links[full] = None if HOLE in target else target
 
-    def is_link(self, text: str) -> bool:
-        """Return whether the code has made a link at this path."""
-        return self.full(text) in self._links
+    def copy(self, source: str, target: str) -> None:
+        """What is there gets a copy, or a new name: links in it lead where they led."""
+        folder, slash, name = source.rstrip("/").rpartition("/")
+        origin, full = self.full(f"{folder}{slash}" or "."), self.full(target, itself=True)
+        if origin is None or full is None or "*" in origin + full:
+            return
+        if _FIRST_UNKNOWN.search(name):
+            name = ""
+        elif target.endswith("/") or os.path.isdir(full):
+            full = f"{full}/{name}"
+        self._copies[full] = f"{origin.rstrip('/')}/{name}".rstrip("/")
 
     def unpack(self, folder: str) -> None:
         """Remember where an archive is unpacked: links in it may lead anywhere."""
@@ -116,7 +189,13 @@ class CodeLocation:
     def move(self, text: str | None) -> None:
         """Change the folder that later paths are relative to, as `cd` does."""
         full = self.full(text) if text is not None else None
-        self.cwd = full if full is not None and not self._leads_away(full) and not _FIRST_UNKNOWN.search(full) else None
+        is_unpacked = full is not None and any(is_inside(full, folder) and full != folder for folder in self._unpacked)
+        self.cwd = None if full is None or is_unpacked or _FIRST_UNKNOWN.search(full) else full
+
+
+def _is_itself(kind: Kind, operation: Operation) -> bool:
+    """Does it happen to a link itself, not to what that leads to?"""
+    return kind == "delete" or operation == "link"
 
 
 def _has_other_names(full: str) -> bool:
@@ -129,7 +208,9 @@ def _has_other_names(full: str) -> bool:
 
 
 def expanded(path: str) -> str:
-    """Replace a leading tilde with the home folder."""
+    """With the home folder in the place of a tilde, and without `file://`."""
+    if address := _FILE_ADDRESS.match(path):
+        path = path[address.end() :].partition("?")[0]
     if path == "~" or path.startswith("~/"):
         return home() + path[1:]
     if path.startswith(("~-", "~+")):
@@ -196,7 +277,8 @@ class Notes:
     def __init__(self, location: CodeLocation, language: str = "", database: str = "") -> None:
         self.location = location
         self.language = language  # the block's own
-        self.database = database  # the address of SQL blocks' database; empty: in memory
+        self.database = database  # the address of the one that SQL blocks use; empty: in memory
+        self.attached: tuple[Effect, ...] = ()  # the database files that earlier blocks have attached
         self.steps: list[StepEffects] = []
         self.depth = 0  # how deeply code is nested in code: `bash -c "python -c ..."`
 
@@ -233,22 +315,30 @@ class StepEffects:
         self.text = text[:_MAX_TEXT_LENGTH].replace(HOLE, "*")
         self.words = words
         self.effects: list[Effect] = []
-        self.dropped = False  # True: only what it starts counts, or it does nothing
+        self._renamed: list[str] = []
+        self.dropped = False  # True: what it starts is what counts, or it does nothing
 
     def done(self) -> EffectStep:
         arguments = tuple(word.replace(HOLE, "*") for word in self.words)
         fixed = not any(HOLE in word for word in self.words)
-        return EffectStep(self.language, self.text, self.line, arguments, tuple(dict.fromkeys(self.effects)), fixed)
+        effects = dict.fromkeys(map(self.location.settled, self.effects))
+        return EffectStep(self.language, self.text, self.line, arguments, tuple(effects), fixed)
 
     def path(self, kind: Kind, *paths: str, how: str = "", operation: Operation = "") -> None:
         for path in paths:
-            if _ADDRESS.match(path) and not path.startswith("file:"):
+            path = _CHAINED.sub("", path)
+            if _ADDRESS.match(path):
                 self.network(path, "get" if kind == "read" else "send")
                 continue
             effect = self.location.effect(kind, path, self.line, how, operation)
             if effect is None:
                 continue
             self.effects.append(effect)
+            if operation == "rename" and kind == "delete":
+                self._renamed.append(path)
+            elif operation == "rename":
+                for source in self._renamed:
+                    self.location.copy(source, path)
             if kind == "read" and how != "names" and is_secret(effect.full):
                 self.effects.append(replace(effect, kind="secret"))
 
@@ -286,8 +376,10 @@ class StepEffects:
         self.note("program", name, known=known and HOLE not in name)
 
     def network(self, address: str, how: str) -> None:
-        host = host_of(address)
-        self.note("network", host or "network", known=bool(host), how=how)
+        if _FILE_ADDRESS.match(address):
+            return self.path("read" if how == "get" else "write", address)
+        host = host_of(_CHAINED.sub("", address))
+        return self.note("network", host or "network", known=bool(host), how=how)
 
     def unknown(self, why: str) -> None:
         self.note("unknown", why, known=False)

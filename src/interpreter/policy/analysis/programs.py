@@ -255,10 +255,10 @@ class _ByTable:
                 if links or self.arguments.has(*_KEEPING_LINKS):
                     is_hard = not self.arguments.has("-s", "--symbolic", "--symbolic-link")
                     for target, source in ((target, source) for target in targets for source in sources):
-                        leads = source if links else HOLE
-                        for path in (target, f"{target}/{source.rstrip('/').rsplit('/', 1)[-1]}"):
-                            if links or doing.location.is_link(source):
-                                doing.location.link(path, leads, is_hard)
+                        for path in (target, f"{target}/{source.rstrip('/').rsplit('/', 1)[-1]}") if links else ():
+                            doing.location.link(path, source, is_hard)
+                        if not links:
+                            doing.location.copy(source, target)
             case "unpack":
                 for path in paths:
                     doing.unpack(path)
@@ -542,12 +542,17 @@ def dd(call: CommandCall, arguments: Arguments, doing: StepEffects, notes: Notes
 
 @handler
 def find(call: CommandCall, arguments: Arguments, doing: StepEffects, notes: Notes) -> None:
-    given, options = call.arguments, programs()[call.program].options
-    start = next((at for at, word in enumerate(given) if word[:1] in ("-", "(", "!")), len(given))
-    roots = given[:start] or ["."]
+    words, options = call.arguments, programs()[call.program].options
+    follows = "-follow" in words or "-L" in words
+    while call.program == "find" and words and re.fullmatch(r"-[HLP]|-O\d", words[0]):
+        words = words[1:]
+    start = next((at for at, word in enumerate(words) if word[:1] in ("-", "(", "!")), len(words))
+    roots = words[:start] or ["."]
     doing.path("read", *roots, how="names")
-    paths = [f"{root.rstrip('/')}/*" for root in roots]
-    left = given[start:]
+    # With options before them, the folders of `fd` are not looked for.
+    is_clear = not follows and (start or call.program == "find")
+    paths = [f"{root.rstrip('/')}/*" for root in roots] if is_clear else [HOLE]
+    left = words[start:]
     while left:
         word = left.pop(0)
         match word:
@@ -597,6 +602,8 @@ def git(call: CommandCall, arguments: Arguments, doing: StepEffects, notes: Note
     hidden = [
         word for word in rest if word.startswith(("--output=", "--open-files-in-pager", "-O")) or word == "--output"
     ]
+    if verb == "remote":
+        rest = [word for word in rest if word not in ("-v", "--verbose")] or rest
     if verb == "remote" and "-n" not in rest:
         asks = rest[:1] == ["show"] and len(arguments.operands) > 1
         if asks or rest[:1] in (["prune"], ["update"]) or {"-f", "-a", "--auto"} & set(rest):
@@ -620,12 +627,12 @@ def git(call: CommandCall, arguments: Arguments, doing: StepEffects, notes: Note
         if verb == "clone":
             named = address.rstrip("/").rsplit("/", 1)[-1].removesuffix(".git")
             doing.write(operands[1] if len(operands) > 1 else named)
-        elif verb in ("pull", "submodule"):
-            doing.write(folder)
-            if "foreach" in operands:
-                doing.unknown("git submodule foreach starts a program")
         elif verb != "ls-remote":
             doing.write(own_files, how="git", operation="edit")
+        if verb in ("pull", "submodule"):
+            doing.write(folder)
+        if "foreach" in operands:
+            doing.unknown("git submodule foreach starts a program")
     elif kind == "@git_writes" and not only_lists:
         paths = [word for word in rest if not word.startswith("-")]
         doing.write(own_files, how="git", operation="edit")
@@ -640,7 +647,7 @@ def git(call: CommandCall, arguments: Arguments, doing: StepEffects, notes: Note
             doing.write(*(path for path in paths if path.startswith(("/", "~", "..")) or HOLE in path))
         if verb in ("clean", "rm"):
             doing.delete(*(paths or [folder] * (verb == "clean")), tree=True)
-        elif verb in ("checkout", "restore", "switch") or (verb == "reset" and {"--hard", "--merge"} & set(rest)):
+        elif verb in listed("programs.txt", "@git_files") or (verb == "reset" and {"--hard", "--merge"} & set(rest)):
             doing.write(folder)
     elif not kind:
         doing.program(f"git {verb}", known=False)
@@ -707,6 +714,8 @@ def remote_copy(call: CommandCall, arguments: Arguments, doing: StepEffects, not
         doing.network(target, "send")
     else:
         doing.write(target)
+        for path in sources:
+            doing.location.copy(f"{path}*" if path.endswith("/") else path, f"{target}/")
         if arguments.has("--delete", *(f"--delete-{when}" for when in ("before", "during", "after", "excluded"))):
             doing.delete(f"{target.rstrip('/')}/*", tree=True)
     if arguments.has("--remove-source-files"):
@@ -721,7 +730,8 @@ def service(call: CommandCall, arguments: Arguments, doing: StepEffects, notes: 
 
 @handler
 def database(call: CommandCall, arguments: Arguments, doing: StepEffects, notes: Notes) -> None:
-    doing.network(next(iter(arguments.value("-h", "--host")), "localhost"), "send")
+    addresses = [word for word in arguments.operands if "://" in word]
+    doing.network(next(iter([*arguments.value("-h", "--host"), *addresses]), "localhost"), "send")
     codes = arguments.value("-c", "--command", "-e", "--execute", "--eval") + ([call.stdin] if call.stdin else [])
     dialects = DIALECTS.get(call.program)
     changes = [dialects is None or note_sql(code, doing, dialects) for code in codes]
@@ -733,6 +743,8 @@ def database(call: CommandCall, arguments: Arguments, doing: StepEffects, notes:
 def database_file(call: CommandCall, arguments: Arguments, doing: StepEffects, notes: Notes) -> None:
     files, codes = arguments.operands[:1], arguments.operands[1:] + ([call.stdin] if call.stdin else [])
     codes += arguments.value("-c", "-s")
+    if not codes and not arguments.has("-version", "--version"):
+        doing.unknown(f"{call.program} runs what it reads")  # also commands such as `.shell`
     changes = [note_sql(code, doing, DIALECTS.get(call.program.removesuffix("3"), ANY)) for code in codes]
     only_reads = arguments.has("-readonly", "--readonly", "-version", "--version")
     note_database_file("".join(files), not only_reads and (not codes or any(changes)), doing)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import os
 import re
+import shlex
 import threading
 import warnings
 from collections.abc import Iterator, Mapping
@@ -24,6 +25,7 @@ from interpreter.policy.analysis.notes import (
 from interpreter.policy.analysis.programs import note_environment
 from interpreter.policy.analysis.python_calls import Called, apply
 from interpreter.policy.analysis.python_values import PythonValues
+from interpreter.policy.analysis.sql import ATTACHED
 from interpreter.policy.analysis.tables import (
     Does,
     is_harmless,
@@ -113,6 +115,7 @@ def analyze(code: str, notes: Notes, known: Known, line: int = 1) -> dict[str, t
         notes.not_known("python", "Python code that cannot be parsed", line, "unparsed")
         return {}
     notes.depth += 1
+    notes.attached = known.get(ATTACHED, notes.attached)
     start = len(notes.steps)
     for magic in magics:
         _magic(magic, line - 1, notes)
@@ -189,8 +192,11 @@ class _Look:
             left += reversed(list(ast.iter_child_nodes(node)))
 
     def defines(self, steps: list[StepEffects]) -> dict[str, tuple[Effect, ...]]:
-        """Return the effects of functions and unknown modules that the block names, for later blocks."""
+        """The functions of the block, the modules that it does not know, and what it has given other names."""
         definitions = dict(self.modules)
+        own = (step for step in steps if re.match(r"duckdb\.\w+\(", step.text))  # DuckDB's own connection lasts
+        if attached := tuple(effect for step in own for effect in step.effects if effect.kind == "database"):
+            definitions[ATTACHED] = attached
         definitions |= {
             name: (Effect("unknown", full, 1, known=False, how="import"),)
             for name, full in self.values.imports.items()
@@ -322,8 +328,8 @@ class _Look:
             return
         if effects and (isinstance(node, ast.Attribute) or is_named or not self.values.bound(node.id)):
             apply(effects, Called(name, None, self.values, self._step(node, name), self.notes, in_loop=False))
-        elif not name and isinstance(node, ast.Attribute) and node.attr in python_methods() and node.attr != "output":
-            self._step(node, node.attr).unknown(f"the method {node.attr} is passed on")
+        elif (not name or "()" in name) and getattr(node, "attr", "output") in python_methods().keys() - {"output"}:
+            self._step(node, name).unknown(f"the method {_spelled(node).rpartition('.')[2]} is passed on")
         elif is_module(name) and (is_named or name in listed("python.txt", "@guarded")):
             self._step(node, name).unknown(f"the module {name} is passed on")
         elif is_named and "()" not in name and is_known_module(name.partition(".")[0] or "?") and not is_harmless(name):
@@ -377,18 +383,26 @@ def _magic(magic: Magic, offset: int, notes: Notes) -> None:
             if "=" in magic.rest or name == "set_env":
                 note_environment(magic.rest.partition("=")[0].split()[0], doing)
         case "@magic_save":
-            named = [word for word in magic.rest.split() if not word.startswith("-")]
+            named = [word for word in _words(magic.rest) if not word.startswith("-")]
             path = named[0] if named else HOLE
             path += ".py" * (name == "save" and not path.endswith((".py", ".ipy", HOLE)))
             doing = notes.step("python", f"%{name} {magic.rest}", line, [f"%{name}", path])
             doing.write(path, operation="edit" if "-a" in magic.rest.split() else "")
         case "@magic_write":
-            target = magic.rest.split()[-1] if magic.rest.split() else HOLE
+            target = _words(magic.rest)[-1] if magic.rest.split() else HOLE
             notes.step("python", f"%{name} {magic.rest}", line, [f"%{name}", target]).write(target)
         case "@magic_shown":
             notes.step("python", f"%%{name}: shown, not run", line)
         case _ if kind != "@magic_harmless" or ":" in magic.rest:
             notes.step("python", f"%{name} {magic.rest}", line, [f"%{name}"]).unknown(f"what %{name} does")
+
+
+def _words(text: str) -> list[str]:
+    """The words of a magic's line, as IPython splits it."""
+    try:
+        return shlex.split(text)
+    except ValueError:
+        return text.split()
 
 
 def _asked(node: ast.AST) -> list[ast.expr]:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from interpreter.policy.analysis.notes import HOLE, ON_PATHS, Notes, StepEffects, analyze_embedded
 from interpreter.policy.analysis.programs import CommandCall, analyze_command, note_environment
 from interpreter.policy.analysis.python_values import PythonValues
-from interpreter.policy.analysis.sql import note_sql
+from interpreter.policy.analysis.sql import CLOUD, note_database_file, note_sql
 from interpreter.policy.analysis.tables import Does, is_known_module, listed, python_calls, python_methods
 
 
@@ -52,6 +52,7 @@ class Called(NamedTuple):
         return stars or any(each.arg is None for each in self.node.keywords)
 
 
+_MAX_STEPS = 50  # from a call to what its object is made of
 _SELF = Does("", -1, "self")
 
 
@@ -90,7 +91,7 @@ def _apply_plain(does: Does, called: Called) -> None:
             target = called.argument(Does("", 0, "target" if does.name == "self" else "src"))
             doing.link(path, values.text(target), does.kind == "hardlink")
         case "copied" if called.keyword("follow_symlinks", "symlinks") is not None or called.spread:
-            doing.location.link(path, HOLE)
+            doing.location.copy(values.path(called.argument(Does("", 0, "src"))), path)
         case "given" if is_given:
             called.unknown()
         case "env":
@@ -98,9 +99,7 @@ def _apply_plain(does: Does, called: Called) -> None:
         case "readtext" if isinstance(argument, ast.Constant) and isinstance(argument.value, str):
             doing.read(text)  # `config.read("a.ini")`; the argument of a file's `read` is a number
         case "fetch" | "unpickled":
-            if "://" in text:
-                doing.network(text, "get")
-            elif argument is None or values.name(argument) not in listed("python.txt", "@in_memory"):
+            if argument is None or values.name(argument) not in listed("python.txt", "@in_memory"):
                 doing.read(text)
             more = called.spread or not _is_false(called.keyword("allow_pickle"))
             if does.kind == "unpickled" and (more or (called.node and len(called.node.args) > 2)):
@@ -151,24 +150,26 @@ def _database(does: Does, called: Called) -> None:
             doing.network(text, "get")
         case "engine" if text.partition(":///")[2]:
             doing.write(text.partition(":///")[2], operation="create")
+        case "touch" if text.startswith(CLOUD):
+            note_database_file(text, False, doing)
         case "touch" if argument is not None and not text.startswith((":memory:", "file::memory:")):
-            doing.write(_database_path(text), operation="create")
+            doing.write(text, operation="create")
         case "server":
             doing.note("database", doing.words[0], how="server")
-        case "commit" if _connected(called) is not None:
-            pass  # its changes are already recorded
+        case "commit" if _connected(called) != [HOLE]:
+            pass  # what it changes was noted
         case "table" | "commit":
-            _change_database(called)
-        case "sql" if called.name.startswith("pandas.") and re.fullmatch(r"\w+", text):
-            pass  # the name of a table
+            _change_database(called, _connected(called))
         case "sql":
-            # The kind of statement must be written out; the rest may be filled in.
-            is_readable = called.node is not None and text.strip() and HOLE not in text.lstrip()[:6]
-            path = ":memory:" if called.name.startswith("duckdb.") else _connected(called)
-            if not is_readable and path == ":memory:":
+            paths = _connected(called)
+            if called.name.startswith("pandas.") and re.fullmatch(r"\w+", text):
+                return  # the name of a table
+            # What it is must be written out; the rest may be filled in.
+            told = called.node is not None and text.strip() and HOLE not in text.lstrip()[:6]
+            if not told and ("" in paths or called.name.startswith("duckdb.")):
                 doing.unknown("SQL built at run time")
-            elif (not is_readable or note_sql(text, doing)) and path != ":memory:":
-                _change_database(called)
+            if not told or note_sql(text, doing):
+                _change_database(called, paths)
 
 
 def run(does: Does, called: Called) -> None:
@@ -257,32 +258,56 @@ def _written(does: Does, called: Called) -> None:
         called.doing.write(called.values.path(target))
 
 
-def _change_database(called: Called) -> None:
-    path = _connected(called)
-    if path is None:
-        called.doing.note("database", "a database", known=False, how="server")
-    elif path != ":memory:":
-        called.doing.path("database", path, how="file")
+def _change_database(called: Called, paths: list[str]) -> None:
+    for path in paths:
+        if path == HOLE:
+            called.doing.note("database", "a database", known=False, how="server")
+        elif path:
+            called.doing.path("database", path, how="file")
+        elif re.fullmatch(r"duckdb\.\w+", called.name):  # its own connection, which lasts
+            called.doing.effects += called.notes.attached
 
 
-def _connected(called: Called) -> str | None:
-    """Return the database file that the block has opened; None if it has opened none."""
-    for variable in called.values.assigned:
-        value = called.values.value(variable)
-        name = called.values.name(value.func) if isinstance(value, ast.Call) else ""
-        if not isinstance(value, ast.Call) or not name:
-            continue
-        first = called.values.text(value.args[0]) if value.args else ":memory:"
-        if name in ("sqlite3.connect", "duckdb.connect", "aiosqlite.connect"):
-            return _database_path(first)
-        if name == "sqlalchemy.create_engine":
-            return (first.partition(":///")[2] or ":memory:") if first.startswith("sqlite") else None
-    return None
+def _connected(called: Called) -> list[str]:
+    """The files of the databases that the call may reach; an empty text is one in memory, a hole an unknown one."""
+    values = called.values
+    if re.fullmatch(r"(duckdb|polars)\.\w+", called.name):
+        return [""]
+    is_given = called.name.startswith("pandas.") or called.doing.words[0].endswith(".to_sql")
+    made = called.argument(Does("", 1, "con")) if is_given else called.node and called.node.func
+    for _ in range(_MAX_STEPS):
+        match made:
+            case ast.Call(func=func) if values.name(func) in listed("python.txt", "@connecting"):
+                return [_database_file(made, called)]
+            case ast.Attribute(value=inner) | ast.Call(func=inner) | ast.Await(value=inner):
+                made = inner
+            case ast.Name(id=name) if (value := values.value(name)) is not None:
+                made = value
+            case ast.Name(id=name) if not values.bound(name) and name != "self":
+                return [HOLE]
+            case ast.Constant():
+                return [_file_at(values.text(made), called)]
+            case _:
+                break
+    opened = [call for call in values.calls if values.name(call.func) in listed("python.txt", "@connecting")]
+    return list(dict.fromkeys(_database_file(call, called) for call in opened)) or [HOLE]
 
 
-def _database_path(text: str) -> str:
-    """Return the path in a database address: `file:/a/b?mode=ro` is `/a/b`."""
-    return re.sub(r"^file:(//[^/]*)?", "", text).partition("?")[0] if text.startswith("file:") else text
+def _database_file(call: ast.Call, called: Called) -> str:
+    given = call.args[0] if call.args else next((each.value for each in call.keywords if each.arg == "database"), None)
+    text = called.values.text(given) if given is not None else ""
+    if called.values.name(call.func) == "sqlalchemy.create_engine":
+        return _file_at(text, called, is_noted=True)
+    return "" if text.startswith((":memory:", "file::memory:")) else HOLE if text.startswith(CLOUD) else text
+
+
+def _file_at(address: str, called: Called, is_noted: bool = False) -> str:
+    """The file of a database at an address such as `sqlite:///a.db`; a hole for one on a server."""
+    if address.startswith("sqlite"):
+        return address.partition(":///")[2]
+    if "://" in address and not is_noted:
+        called.doing.network(address, "get")
+    return HOLE
 
 
 def _attribute(does: Does, called: Called) -> None:

@@ -56,9 +56,12 @@ class PythonValues:
         self.round: Mapping[str, ast.expr] = {}  # the loop variables' values in the present round
         # For each loop variable: all variables of the loop, and the expression that it goes over.
         self._loops: dict[str, list[tuple[ast.expr, ast.expr]]] = {}
+        self.calls: list[ast.Call] = []
         loaded: list[ast.Name] = []
         only_read: set[int] = set()
         for node in nodes:
+            if isinstance(node, ast.Call):
+                self.calls.append(node)
             if isinstance(node, _NAMING):
                 self._enter(node)
             if isinstance(node, ast.For | ast.comprehension):

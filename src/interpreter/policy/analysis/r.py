@@ -5,6 +5,7 @@ A function that tables/r.txt doesn't list may do anything. Without R nothing is 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import lru_cache
@@ -24,10 +25,12 @@ _PARSER_SECONDS = 5.0
 _ON_EACH = {
     "fetch": "read",
     "fetchtext": "read",
+    "fetchtable": "read",
     "deleteall": "delete",
-}  # the effect of `lapply(files, read.csv)` on each
+}  # what `lapply(files, read.csv)` does to each
 
 
+_OPTIONAL = (("shell", -1), ("given", -1))
 _HARMLESS = ("@function", "@calling", "@syntax")
 
 
@@ -87,8 +90,8 @@ class _Look:
 
     def __init__(self, notes: Notes, known: Mapping[str, tuple[Effect, ...]], offset: int) -> None:
         self.notes, self.known, self.offset = notes, known, offset
-        self.own: dict[str, tuple[int, int]] = {}  # names that the code defines; for functions, with their lines
-        self.database: str | None = None  # the file that it connects to; None: unknown
+        self.own: dict[str, tuple[int, int]] = {}  # names that the code gives a meaning; of functions, with their lines
+        self.databases: list[str] = []  # the files that it connects to; empty: one in memory
 
     def see(self, kind: str, fields: list[str]) -> None:
         if kind == "own":
@@ -113,7 +116,7 @@ class _Look:
         is_harmless = caller in listed("r.txt", "@columns") or caller in listed("r.txt", "@computing")
         if not effects or is_harmless or (name in self.own and caller != "::"):
             return
-        kinds = {_ON_EACH.get(does.kind, does.kind) for does in effects}
+        kinds = {_ON_EACH.get(does.kind, does.kind) for does in effects if (does.kind, does.at) not in _OPTIONAL}
         if caller in listed("r.txt", "@calling") and kinds <= ON_PATHS.keys() and others:
             for kind in kinds:
                 doing.on_paths(kind, *(text for each in others for text in each.texts))
@@ -141,7 +144,7 @@ class _Look:
 
     def _apply(self, does: Does, arguments: list[Argument], doing: StepEffects) -> None:
         given = _argument(does, arguments)
-        texts = given.texts if given is not None else [HOLE]
+        texts = given.texts if given is not None else [does.default or HOLE]
         names = {each.name for each in arguments}
         match does.kind:
             case "unknown":
@@ -163,7 +166,9 @@ class _Look:
                 doing.link(texts[0], target.texts[0] if target else HOLE, doing.words[0] == "file.link")
             case "extract":
                 doing.read(*texts)
-                doing.unpack(next((each.texts[0] for each in arguments if each.name == "exdir"), "."))
+                if "list" not in names:
+                    doing.unpack(next((each.texts[0] for each in arguments if each.name == "exdir"), "."))
+                    doing.unknown("what the archive writes")  # R follows `../`
             case "opened":
                 mode = _argument(Does("", 1, "open"), arguments)
                 writes = mode is None or mode.texts[0] not in ("r", "rt", "rb")
@@ -188,32 +193,45 @@ class _Look:
                 doing.unknown("a function that is only known at run time")
             case "dataset" if not {name for each in arguments for name in _names(each)} <= listed("r.txt", "@dataset"):
                 doing.unknown("what a data set of this name does")
-            case "connect" if arguments and arguments[0].maker in ("SQLite", "duckdb"):
-                self.database = texts[0] if given is not None else ""
-                if self.database and self.database != ":memory:":
-                    doing.write(self.database, operation="create")
+            case "connect" | "connected" if does.kind == "connected" or (
+                arguments and arguments[0].maker in ("SQLite", "duckdb")
+            ):
+                given = given or _argument(Does("", -1, "dbdir"), arguments)
+                self.databases += given.texts[:1] if given is not None else [""]
+                if self.databases[-1] not in ("", ":memory:"):
+                    doing.write(self.databases[-1], operation="create")
             case "connect":
                 hosts = [each.texts[0] for each in arguments if each.name in ("host", "server")]
                 doing.network(hosts[0] if hosts else "localhost", "send")
             case "sql" if HOLE not in texts[0][:6] and not note_sql(texts[0], doing):
                 pass
-            case "sql" | "table" if self.database is None and doing.words[0] != "sqldf":
+            case "sql" | "table" if not self.databases and doing.words[0] != "sqldf":
                 doing.note("database", "a database", known=False, how="server")
             case "sql" | "table":
-                note_database_file(self.database or "", True, doing)
+                for file in self.databases:
+                    note_database_file(file, True, doing)
             case "get" | "send":
                 doing.network(texts[0], does.kind)
-            case "shell":
+            case "quit" if given is not None and texts[0] not in ("no", "ask", "default"):
+                doing.unknown("what it saves or runs at the end")
+            case "kill":
+                doing.note("kill", f"process {texts[0]}")
+            case "shell" if given is not None:
                 analyze_embedded("shell", texts[0], doing.line, self.notes)
-            case _ if given is None or given.maker in listed("r.txt", "@connection"):
+            case _ if (given is None and not does.default) or (given and given.maker in listed("r.txt", "@connection")):
                 pass  # where that goes was noted when it was opened
-            case "fetch" | "fetchtext":
+            case "fetchtable" if " " in texts[0] and "\n" not in texts[0] and not self._is_file(texts[0]):
+                analyze_embedded("shell", texts[0], doing.line, self.notes)  # as `fread` takes it
+            case "fetch" | "fetchtext" | "fetchtable":
                 for text in texts:
-                    if does.kind == "fetch" or text.lstrip()[:1] not in ("{", "["):
+                    if does.kind != "fetchtext" or text.lstrip()[:1] not in ("{", "["):
                         _fetch(text, doing)
             case kind if kind in ON_PATHS:
                 adds = kind == "write" and "append" in names
                 doing.on_paths("edit" if adds else kind, *(text.replace("%03d", "*") for text in texts))
+
+    def _is_file(self, path: str) -> bool:
+        return os.path.isfile(self.notes.location.full(path) or "")
 
 
 def _argument(does: Does, arguments: Iterable[Argument]) -> Argument | None:

@@ -78,8 +78,9 @@ texts <- function(e, depth = 0) {
   }
   if (!is.call(e)) return(hole)
   plain <- as.list(e)[-1]
+  for (at in which(vapply(seq_along(plain), function(at) is_blank(plain, at), NA))) plain[[at]] <- quote(x[]) # of `x[1, ]`
   labels <- if (length(names(e))) names(e)[-1] else character(length(plain))
-  given <- lapply(plain[!nzchar(labels)], function(part) if (missing(part)) hole else texts(part, depth + 1))
+  given <- lapply(plain[!nzchar(labels)], texts, depth + 1)
   option <- function(name, default) if (name %in% labels) texts(plain[[match(name, labels)]])[1] else default
   first <- if (length(given)) given[[1]] else hole
   join <- function(by) if (length(given)) do.call(paste, c(given, sep = by)) else ""

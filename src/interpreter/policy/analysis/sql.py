@@ -30,7 +30,8 @@ DIALECTS = {
     "sqlcmd": ("tsql",),
     "clickhouse-client": ("clickhouse",),
 }
-_ATTACHED = "sql attached"  # among the known functions: the database files that an earlier block has attached
+ATTACHED = "sql attached"  # among the known functions: the database files that an earlier block has attached
+CLOUD = ("md:", "motherduck:")
 _HOLE = "hole_in_sql"
 _MAX_LENGTH = 50_000
 _MAX_DEPTH = 100
@@ -60,7 +61,7 @@ def analyze(
     """
     doing = notes.step("sql", code.strip(), line)
     kind, _, rest = notes.database.partition(":")
-    attached = known.get(_ATTACHED, ())
+    attached = known.get(ATTACHED, ())
     changes = note_sql(code, doing, DIALECTS.get(kind.partition("+")[0], ANY))
     attached += tuple(effect for effect in doing.effects if effect.kind == "database")
     if kind in ("sqlite", "duckdb"):
@@ -71,12 +72,14 @@ def analyze(
             doing.note("database", kind, how="server")
     if changes:
         doing.effects += [replace(effect, line=line) for effect in attached]
-    return {_ATTACHED: attached} if attached else {}
+    return {ATTACHED: attached} if attached else {}
 
 
 def note_database_file(path: str, changes: bool, doing: StepEffects) -> None:
-    """Record that a database file is opened and perhaps changed; empty and `:memory:` mean no file."""
-    if path and not path.startswith((":memory:", "file::memory:")):
+    """A database file is opened, and perhaps changed; a path that is empty or `:memory:` is none."""
+    if path.startswith(CLOUD):
+        doing.network("api.motherduck.com", "send")
+    elif path and not path.startswith((":memory:", "file::memory:")):
         doing.read(path)
         if changes:
             doing.path("database", path, how="file")
@@ -86,8 +89,8 @@ def note_database_file(path: str, changes: bool, doing: StepEffects) -> None:
 def note_sql(code: str, doing: StepEffects, dialects: Sequence[str] = ANY) -> bool:
     """Record the files and hosts that SQL reaches; return True if it may change tables."""
     statements = _Statements(doing, dialects)
-    if len(code) > _MAX_LENGTH or code.count("(") > _MAX_DEPTH * 10:
-        doing.unknown("a very long SQL program")
+    if len(code) > _MAX_LENGTH or code.count("(") > _MAX_DEPTH * 10 or "/*!" in code:
+        doing.unknown("SQL in a comment" if "/*!" in code else "a very long SQL program")  # MySQL runs it
         return True
     code = _PLACEHOLDER.sub("?", code.replace(HOLE, _HOLE))
     statements.look(_SHELL_COMMAND.sub(lambda command: statements.shell_command(command[1], command[2]), code))
@@ -157,9 +160,14 @@ class _Statements:
                 self.attach(tree)
             case "install":
                 self.doing.note("install", f"DuckDB's {tree.this.name}", how="duckdb")
-                origin = tree.args.get("from_")
-                self.doing.network(origin.name if origin is not None else "extensions.duckdb.org", "get")
-                self.extension(tree.this.name if origin is None else origin.name)
+                origin = getattr(tree.args.get("from_"), "name", "")
+                hosts = {"": "extensions.duckdb.org", "community": "community-extensions.duckdb.org"}
+                self.doing.network(hosts.get(origin.lower(), origin), "get")
+                self.extension(origin or tree.this.name)
+            case "update" if not tree.expressions:
+                self.unknown("an update of extensions")
+            case "summarize" if tree.this.key == "literal":
+                self.file(tree.this.name)
             case "set":
                 for item in tree.expressions:
                     self.setting(item)
@@ -201,7 +209,7 @@ class _Statements:
             if name in listed("sql.txt", "@extension_reader"):
                 self.doing.network("extensions.duckdb.org", "get")
             for path in paths:
-                self.file(path.name if isinstance(path, exp.Literal) else _HOLE)
+                self.file(path.name if isinstance(path, exp.Literal | exp.Column) else _HOLE)
         elif name in listed("sql.txt", "@changing_function"):
             self.changes = True
         elif name.removeprefix("pragma_") in listed("sql.txt", "@pragma"):
@@ -232,16 +240,19 @@ class _Statements:
 
     def attach(self, tree: Expr) -> None:
         path = _path(tree.this.this.name if tree.this.key == "alias" else tree.this.name)
-        options = {option.name.lower(): option.args.get("expression") for option in tree.expressions}
-        kind = options.get("type")
-        if kind is not None:
+        given = ((option.name.lower(), option.args.get("expression")) for option in tree.expressions)
+        options = {name: value.sql().lower() if value is not None else "true" for name, value in given}
+        prefix, colon, _ = path.partition(":")
+        kind = options.get("type", prefix)
+        if "type" in options:
             self.doing.network("extensions.duckdb.org", "get")
-        if "://" in path or (kind is not None and kind.name.lower() in ("postgres", "mysql")):
+        if "://" in path.removeprefix("file://") or kind in ("postgres", "mysql"):
             self.doing.network(path if "://" in path else "", "send")
-        elif "read_only" in options:
-            self.doing.read(path)
+        elif colon and not path.startswith(CLOUD) and re.fullmatch(r"(?!file$|sqlite$|duckdb$)[a-z]\w+", prefix):
+            self.unknown(f"what {prefix} attaches")
         else:  # later statements may change it without naming it
-            note_database_file(path, True, self.doing)
+            only_reads = options.get("read_only") in ("true", "1") or options.get("access_mode") == "read_only"
+            note_database_file(re.sub(r"^(sqlite|duckdb):", "", path), not only_reads, self.doing)
 
     def extension(self, name: str) -> None:
         if name.lower() not in listed("sql.txt", "@extension"):

@@ -101,6 +101,7 @@ class Does(NamedTuple):
     kind: str
     at: int = -1  # the position of the argument; -1: there is none
     name: str = ""  # the same argument's keyword, or `self` for the object itself
+    default: str = ""  # what it happens to if that is not given
 
 
 Calls = dict[str, tuple[Does, ...]]
@@ -189,4 +190,4 @@ def _does(text: str) -> Does:
     if places in ([], ["self"]):
         return Does(kind, -1, "".join(places))
     at, _, name = places[0].partition(":")
-    return Does(kind, int(at), name)
+    return Does(kind, int(at), name, "".join(places[1:]))

@@ -14,12 +14,13 @@ _STYLES_KEPT = 8
 SGR = re.compile(r"\x1b\[[0-9;:]*m")
 # One part of a style: a colour with its own numbers, or a number.
 _STYLE_PART = re.compile(r"0*[345]8(?:;0*5;\d*|;0*2;\d*;\d*;\d*|:[\d:]*)|[\d:]+")
-# `31` and `91` in the form with `38;5;`, without leading zeros.
-_PALETTE = {
-    f"{tens}{number}": f"{ground}8;5;{number + more or ''}"
-    for tens, ground, more in (("3", 3, 0), ("4", 4, 0), ("9", 3, 8), ("10", 4, 8))
-    for number in range(8)
-}
+# The first sixteen colours as xterm has them; how little others may differ from each other to look the same.
+_BASIC = tuple(
+    tuple(bytes.fromhex(each))
+    for each in "000000 cd0000 00cd00 cdcd00 0000ee cd00cd 00cdcd e5e5e5 "
+    "7f7f7f ff0000 00ff00 ffff00 5c5cff ff00ff 00ffff ffffff".split()
+)
+_SAME_COLOR = 16
 _OURS = re.compile(r"(\x1b\[[0-9;:]*m|\x1b\]8;[^\x1b]*\x1b\\)")  # colours, and links, which only we make
 _CONTROL = r"[\x00-\x08\x0b-\x1f\x7f-\x9f]"
 _SPECIAL = re.compile(_CONTROL)
@@ -31,6 +32,18 @@ _ESCAPE = (
 )
 _TOKEN = re.compile(rf"(?P<escape>{_ESCAPE})|(?P<control>{_CONTROL})|(?P<text>(?:(?!{_CONTROL}).)+)", re.DOTALL)
 _UNFINISHED = re.compile(r"(?:\x1b(?:\[[0-?]*[ -/]*|\][^\x07\x1b]*\x1b?|[PX^_][^\x1b]*\x1b?|[ -/]*)|\r)\Z")
+
+
+def _rgb(color: list[int]) -> tuple[int, ...]:
+    """The colour behind `38;`: `5;N` of the palette, or `2;R;G;B`."""
+    kind, *_, number = color
+    if kind != 5:
+        return tuple([0, 0, *color[1:]][-3:])
+    if number < 16:
+        return _BASIC[number]
+    if number > 231:
+        return (10 * number - 2312,) * 3
+    return tuple(each and 40 * each + 55 for each in ((number - 16) // 36, (number - 16) // 6 % 6, (number - 16) % 6))
 
 
 class ProgramText:
@@ -47,7 +60,7 @@ class ProgramText:
         self._length = 0
         self._styles: list[str] = []
         self._styled = False
-        self._colors: dict[str, str] = {}  # of the text (3) and behind it (4)
+        self._colors: dict[int, tuple[int, ...]] = {}  # of the text (3) and behind it (4)
         self._returned = False
         self._cut = False
 
@@ -102,17 +115,20 @@ class ProgramText:
         """Drop what hides text from a style: `8`, and a colour that is also the one behind the text."""
         kept = []
         for part in _STYLE_PART.findall(codes):
-            number = ";".join(each.lstrip("0") for each in re.split("[:;]+", part))
-            number = _PALETTE.get(number, number)
-            if number != "8":
+            numbers = [int(each or 0) for each in re.split("[:;]", part)]
+            number = numbers[0]
+            if number != 8:
                 kept.append(part)
-            if number in ("", "39", "49"):
+            if number in (0, 39, 49):
                 self._colors = {
-                    ground: color for ground, color in self._colors.items() if number and ground != number[0]
+                    ground: color for ground, color in self._colors.items() if number and ground != number // 10
                 }
-            elif number.startswith(("38;", "48;")):
-                self._colors[number[0]] = number[3:]
-        if "3" in self._colors and self._colors["3"] == self._colors.get("4"):
+            elif number in (38, 48) and len(numbers) > 2:
+                self._colors[number // 10] = _rgb(numbers[1:])
+            elif number // 10 in (3, 4, 9, 10) and number % 10 < 8:
+                self._colors[3 if number // 10 in (3, 9) else 4] = _BASIC[number % 10 + 8 * (number >= 90)]
+        text, behind = self._colors.get(3), self._colors.get(4)
+        if text and behind and all(abs(a - b) < _SAME_COLOR for a, b in zip(text, behind, strict=True)):
             kept += ["39", "49"]
             self._colors.clear()
         return f"\x1b[{';'.join(kept)}m" if kept else ""
