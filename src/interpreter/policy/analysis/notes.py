@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from fnmatch import fnmatchcase
@@ -24,6 +24,7 @@ HOLE = "\0"
 
 _MAX_LENGTH = 4096
 _MAX_STEPS = 1000  # of links into links
+_MAX_ORIGINS = 10  # copies of copies
 _MAX_ENTRIES = 1000
 _NOWHERE = re.compile(r"/dev/(null|zero|u?random|std(in|out|err)|tty|fd/.*)|-")
 _ADDRESS = re.compile(r"(?!file:)[a-z][\w+.-]*://", re.IGNORECASE)
@@ -78,7 +79,7 @@ class CodeLocation:
             return replace(effect, place="outside", full=full)
         itself = _is_itself(effect.kind, effect.operation)
         is_content = effect.kind == "write" and not itself and effect.operation != "rename"
-        is_shared = is_content and full is not None and _has_other_names(self._origin(full))
+        is_shared = is_content and full is not None and any(map(_has_other_names, self._origins(full)))
         if full is None or is_shared or self._may_lead_out(full, itself):
             return replace(effect, place="unknown", full="", known=False)
         return replace(effect, place="workspace", full=full)
@@ -117,8 +118,8 @@ class CodeLocation:
                 full = full.rpartition("/")[0]
                 continue
             full = f"{full}/{part}"
-            is_own = not {full, self._origin(full)}.isdisjoint(self._links)
-            target = "" if itself and is_own and not left else self._target(full)
+            is_own = itself and not left and not self._links.keys().isdisjoint(self._origins(full))
+            target = "" if is_own else self._target(full)
             if target is None:
                 return None
             if target:
@@ -128,19 +129,23 @@ class CodeLocation:
 
     def _target(self, full: str) -> str | None:
         """What a link contains; empty if there is none, None if it is unknown."""
-        for at in (full, self._origin(full)):
+        for at in self._origins(full):
             if at in self._links:
                 return self._links[at]
             with suppress(OSError, ValueError):
                 return os.readlink(at)
         return ""
 
-    def _origin(self, full: str) -> str:
-        """Where the content of a path comes from that the code has copied or renamed."""
-        for target in reversed(self._copies):
-            if is_inside(full, target):
-                full = self._copies[target] + full[len(target) :]
-        return full
+    def _origins(self, full: str) -> Iterator[str]:
+        """The path, and where its content comes from if the code has copied or renamed it."""
+        for _ in range(_MAX_ORIGINS):
+            yield full
+            target = full
+            while target and target not in self._copies:
+                target = target.rpartition("/")[0]
+            if not target:
+                return
+            full = self._copies[target] + full[len(target) :]
 
     def _may_lead_out(self, full: str, itself: bool) -> bool:
         """Could a star stand for a link that leads out of the workspace?"""
