@@ -135,6 +135,14 @@ def test_a_wrong_type_gets_the_columns_that_hold_text(chatting: Chatting) -> Non
     )
 
 
+def test_an_error_before_a_figure_is_the_failure(chatting: Chatting) -> None:
+    code = "import matplotlib.pyplot as plt\nplt.plot([{}])\nraise ValueError('no such box')"
+    interpreter, _ = chatting(*[text(block(code.format(number))) for number in range(9)], auto_run=True)
+    interpreter.llm.model = SMALL
+    with pytest.raises(StuckError, match="The same error keeps happening: ValueError: no such box"):
+        interpreter.chat("go", display=False)
+
+
 def test_the_error_says_the_cause_and_what_to_do(chatting: Chatting) -> None:
     interpreter, _ = chatting(*[text(block(f"open('nope.csv', 'r', {number})")) for number in range(9)], auto_run=True)
     interpreter.llm.model = SMALL

@@ -168,11 +168,11 @@ def explain(failure: str, folder: str, tables: Callable[[], str]) -> tuple[str, 
 
 def failure_of(outputs: Sequence[Message]) -> str | None:
     """The last line of the error that a block printed; None if it succeeded."""
-    for message in reversed(outputs):
-        if message.get("type") == "console" and has_failed(message):
-            lines = str(message.get("content", "")).strip().splitlines()
-            return lines[-1].strip() if lines else "It failed without an error message."
-    return None
+    printed = [message for message in outputs if message.get("type") == "console"]
+    if not any(map(has_failed, printed)):
+        return None
+    lines = "\n".join(str(message.get("content", "")) for message in printed).strip().splitlines()
+    return lines[-1].strip() if lines else "It failed without an error message."
 
 
 def without_failures(attempts: Sequence[Message]) -> Iterator[Message]:
