@@ -64,6 +64,12 @@ def test_missing_columns_are_reported_once(chatting: Chatting) -> None:
     assert "has no column" not in last_message(server)
 
 
+def test_words_after_the_list_of_columns_are_no_columns(chatting: Chatting) -> None:
+    words = "Save it as totals.csv with the columns name and item, the item in lower case."
+    _, server = chat_with_small_model(chatting, TOTALS.replace("amount", "item"), "Done.", words=words)
+    assert "has no column" not in last_message(server)
+
+
 def test_files_of_a_failed_block_are_shown_after_the_next_block(chatting: Chatting) -> None:
     write = "open('a.txt', 'w').write('phone')"
     blocks = f"```python\n{write}\n1 / 0\n```", f"```python\n_ = {write}\n```"
@@ -148,6 +154,7 @@ Remove line 3 from notes.txt.
 Export the table to Excel.
 Fix the dates in orders.csv.
 Write a script hello.py that greets me.
+I need a pie chart with the share of each product in sales.csv, as products.png.
 """
 QUESTIONS = """
 Use the file sales.csv in the current folder. What is the mean of amount? Print it.
@@ -172,6 +179,7 @@ Explain how to delete a file in Python.
 Store the mean of sales.csv in a variable m and print it.
 Count the words in speech.txt.
 Find the largest moving average in temps.csv and print it.
+I need the total of sales.csv as one number.
 """
 
 

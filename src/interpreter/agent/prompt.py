@@ -148,7 +148,7 @@ class SystemPrompt:
 NOTHING_CHANGED = (
     "No file was changed: the code printed the result and did not save it. Add the lines that save it to the file."
 )
-_COLUMNS = re.compile(r"\bwith (?:\w+ )?columns[,:]? (\w+(?:(?:,? and|,) \w+)+)", re.I)
+_COLUMNS = re.compile(r"\bwith (?:\w+ )?columns[,:]? (\w+(?:, \w+)*,? and \w+|\w+(?:, \w+)+)", re.I)
 # A request for a change of files: a verb that begins a clause, and what behind it says that it is about files.
 _FILE, _TABLE = r"[\w*~/-]*\.[a-z]\w{0,4}\b", r"\.(csv|tsv|xlsx?|parquet|json|jsonl|db)\b"
 _FOLDER = r"(folders?|director(y|ies)|archive|zip)\b"
@@ -160,7 +160,10 @@ _CHANGES_ASKED = (
     (r"write|store|output|dump|put|print", rf"{_NO_VARIABLE}.*\b(to|into|in|as)\b.*({_FILE}|\bfiles?\b|{_FORMAT})"),
     (r"write", rf"{_NEW}|.*\b{_FILE}"),
     (r"create|make|generate|produce|build|draw|plot|touch", rf"(?!.*\blist of)(.*\b{_FOLDER}|{_NEW}| (the )?{_FILE})"),
-    (r"create|make|generate|produce|build|draw|plot", rf".*\b(called|named|as|to|into) {_FILE}"),
+    (
+        r"create|make|generate|produce|build|draw|plot|give me|i(?: need|'d like| want| would like)",
+        rf".*\b(called|named|as|to|into) {_FILE}",
+    ),
     (r"zip|unzip|compress|pack|unpack|archive", ""),
     (r"rename|move|copy|duplicate|delete", rf".*(\bfiles?\b|{_FILE}|{_FOLDER}|\b(them|those)\b)"),
     (r"convert|translate|turn", rf".*\b(to|into|as) ({_FORMAT}|{_FILE})"),
@@ -217,6 +220,7 @@ _CHANGED_FILE = re.compile(rf"{_WRITES})\b.* (?:as|to|into) (?:the |file )*$", r
 _NEW_FILE = re.compile(
     rf"{_WRITES}|create|make|generate|produce|build|draw|plot|zip|merge|combine|split)\b"
     r".* (?:as|to|into|in|called|named) (?:an? |the |new |file )*$"
+    r"|[, ]as (?:an? |the |new |file )*$"
     r"|\b(?:write|create|make|generate|produce|build|touch|save)(?:(?! of| from| in| with) \w+){0,4} $",
     re.IGNORECASE,
 )
