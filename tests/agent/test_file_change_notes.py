@@ -64,6 +64,12 @@ def test_missing_columns_are_reported_once(chatting: Chatting) -> None:
     assert "has no column" not in last_message(server)
 
 
+def test_a_table_without_a_header_is_reported(chatting: Chatting) -> None:
+    words = "Turn totals.json into totals.csv with one row per name and the columns name and amount."
+    _, server = chat_with_small_model(chatting, TOTALS.replace("name,amount\\n", ""), "Done.", words=words)
+    assert "The first line of totals.csv has to name the columns: name, amount." in last_message(server)
+
+
 def test_words_after_the_list_of_columns_are_no_columns(chatting: Chatting) -> None:
     words = "Save it as totals.csv with the columns name and item, the item in lower case."
     _, server = chat_with_small_model(chatting, TOTALS.replace("amount", "item"), "Done.", words=words)

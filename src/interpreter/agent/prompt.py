@@ -148,7 +148,7 @@ class SystemPrompt:
 NOTHING_CHANGED = (
     "No file was changed: the code printed the result and did not save it. Add the lines that save it to the file."
 )
-_COLUMNS = re.compile(r"\bwith (?:\w+ )?columns[,:]? (\w+(?:, \w+)*,? and \w+|\w+(?:, \w+)+)", re.I)
+_COLUMNS = re.compile(r"\b(?:with|and) (?:\w+ )?columns[,:]? (\w+(?:, \w+)*,? and \w+|\w+(?:, \w+)+)", re.I)
 # A request for a change of files: a verb that begins a clause, and what behind it says that it is about files.
 _FILE, _TABLE = r"[\w*~/-]*\.[a-z]\w{0,4}\b", r"\.(csv|tsv|xlsx?|parquet|json|jsonl|db)\b"
 _FOLDER = r"(folders?|director(y|ies)|archive|zip)\b"
@@ -211,6 +211,8 @@ def missing_columns(request: str, changes: Sequence[Mapping[str, Any]], folder: 
             missing = [name for name in asked if name.lower() not in map(str.lower, header)]
             if 0 < len(missing) < len(asked):  # if all are missing, the request may mean other things
                 return f"{change['path']} has no column {' and no column '.join(missing)}."
+            if missing and any(map(str.isdigit, header)):
+                return f"The first line of {change['path']} has to name the columns: {', '.join(asked)}."
     return ""
 
 
