@@ -88,6 +88,15 @@ def test_repeating_a_failed_block_raises_a_stuck_error(chatting: Chatting) -> No
     assert len(server.requests) == 3
 
 
+def test_another_failure_gets_advice_of_its_own(chatting: Chatting) -> None:
+    replies = [block("nope()"), block("nope()"), block("1 / 0"), block("1 / 0"), block("print(6 * 7)"), "It is 42."]
+    interpreter, server = chatting(*map(text, replies), auto_run=True)
+    interpreter.llm.model = SMALL
+    interpreter.chat("What is it?", display=False)
+    assert "ZeroDivisionError: division by zero" in str(server.requests[4].messages[-1]["content"])
+    assert interpreter.messages[-1]["content"] == "It is 42."
+
+
 def advice(chatting: Chatting, words: str, *blocks: str) -> str:
     """What a small model is told after these blocks failed in the same way."""
     interpreter, server = chatting(*map(text, [*map(block, blocks), "I give up."]), auto_run=True)
