@@ -89,7 +89,10 @@ def test_the_sheets_of_a_workbook_and_the_first_rows_are_shown(folder: Path) -> 
     book.create_sheet("R & D")
     book.save(folder / "quarter.xlsx")
     preview = peek("How many units are in quarter.xlsx?", str(folder))
-    assert "quarter.xlsx is an Excel file with the sheets January, R & D. The first one begins:\n" in preview
+    assert (
+        "quarter.xlsx is an Excel file with the sheets January, R & D. sheet_name=None reads all of them into a "
+        "dictionary. The first one begins:\n" in preview
+    )
     assert preview.endswith("\nregion,units\nA & B,3\n4.5\nSouth,7\nSouth,7\nSouth,7")
 
 

@@ -152,6 +152,7 @@ def _sheets(name: str, path: Path) -> str:
     except (OSError, ValueError, RuntimeError, LookupError, BadZipFile, zlib.error):
         return ""
     first = "\n".join([" The first one begins:", *lines]) if lines else ""
+    first = f" sheet_name=None reads all of them into a dictionary.{first}" if names[1:] else first
     return f"{name} is an Excel file with the sheets {', '.join(names[:_LISTED])}.{first}" if names else ""
 
 
