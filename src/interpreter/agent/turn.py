@@ -515,7 +515,7 @@ class Turn:
             self._just_installed = installs and failure is None
             self.over = self.over or interpreter.cancelled
             self.stuck.on_block_ended(failure)
-            if failure is None and interpreter.llm.profile.tells_files:
+            if failure is None and not installs and interpreter.llm.profile.tells_files:
                 self._tell_files()
 
     def _performed(self, action: Action, fields: Chunk | None = None) -> Generator[Step]:

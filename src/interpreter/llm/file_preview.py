@@ -151,9 +151,10 @@ def _sheets(name: str, path: Path) -> str:
                 lines.append(",".join(cells)[:_WIDTH])
     except (OSError, ValueError, RuntimeError, LookupError, BadZipFile, zlib.error):
         return ""
-    first = "\n".join([" The first one begins:", *lines]) if lines else ""
+    first = "\n".join([" The first one begins:" if names[1:] else " It begins:", *lines]) if lines else ""
     first = f" sheet_name=None reads all of them into a dictionary.{first}" if names[1:] else first
-    return f"{name} is an Excel file with the sheets {', '.join(names[:_LISTED])}.{first}" if names else ""
+    sheets = f"the sheet{'s' * bool(names[1:])} {', '.join(names[:_LISTED])}"
+    return f"{name} is an Excel file with {sheets}.{first}" if names else ""
 
 
 def _elements(book: ZipFile, part: str, tag: str) -> list[Element]:
