@@ -197,7 +197,7 @@ class TestInASandbox:
         with interpreter.session.questions.answerable(("offer", "block"), answer):
             list(interpreter.chat("go", display=False, stream=True))
         assert asked == [
-            f"The sandbox lets the installer reach {address}, and nothing else.\nInstall squarify and run the block?"
+            f"During the installation, the sandbox can reach {address}.\nInstall squarify and run the block?"
         ]
         assert ("it is 42" in outputs(interpreter)[0]) == (choice == APPROVE)
         assert "Blocked by the sandbox" in outputs(interpreter)[-1]

@@ -88,7 +88,7 @@ def test_in_the_sandbox_a_missing_package_is_one_question(groq: ModelServer, mon
     groq.replies[:] = [tool_call("python", "import squarify"), text("I see.")]
     with someone(env=KEY) as person:
         person.says("Go.")
-        person.sees("The sandbox lets the installer reach index.example:1, and nothing else.")
+        person.sees("During the installation, the sandbox can reach index.example:1.")
         person.answers("Install squarify and run the block? (y/n)", "n")
         person.sees("The user doesn't want to install squarify.")
         person.sees("I see.")

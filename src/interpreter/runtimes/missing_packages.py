@@ -209,7 +209,7 @@ class _Provider:
             unknown = [each for each in modules if each not in known]
             check = f"Check the name, anyone can publish a package: {_listed(unknown)}.\n" if unknown else ""
             hosts = _listed([each.value for each in request.wanted]) if request is not None else ""
-            reach = f"The sandbox lets the installer reach {hosts}, and nothing else.\n" if hosts else ""
+            reach = f"During the installation, the sandbox can reach {hosts}.\n" if hosts else ""
             question = Question(Offer(f"{check}{reach}Install {_listed(packages)}{then}?"))
             yield question
             if not question.approved:
