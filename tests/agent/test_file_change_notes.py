@@ -70,6 +70,14 @@ def test_a_table_without_a_header_is_reported(chatting: Chatting) -> None:
     assert "The first line of totals.csv has to name the columns: name, amount." in last_message(server)
 
 
+def test_a_table_that_is_the_same_as_its_source_is_reported(chatting: Chatting) -> None:
+    Path("contacts.csv").write_text("name,phone\nAnn,030-5\n")
+    words = "Clean the phone numbers in contacts.csv so that only digits are left, and save the table as phones.csv."
+    copy = "```python\nimport shutil\n_ = shutil.copyfile('contacts.csv', 'phones.csv')\n```"
+    _, server = chat_with_small_model(chatting, copy, "Done.", words=words)
+    assert "phones.csv is the same as contacts.csv: the code changed nothing in it." in last_message(server)
+
+
 def test_words_after_the_list_of_columns_are_no_columns(chatting: Chatting) -> None:
     words = "Save it as totals.csv with the columns name and item, the item in lower case."
     _, server = chat_with_small_model(chatting, TOTALS.replace("amount", "item"), "Done.", words=words)

@@ -17,7 +17,7 @@ from interpreter.agent.prompt import (
     asks_for_answer,
     asks_for_change,
     file_change_note,
-    missing_columns,
+    missing_content,
     requested_files,
     stamp_of,
 )
@@ -553,7 +553,7 @@ class Turn:
         last, changes = self._changed or {}, list(self._untold.values())
         folder, self._untold = str(interpreter.workspace), {}
         if note := file_change_note(changes, folder):
-            missing = "" if self._told_columns else missing_columns(words, changes, folder)
+            missing = "" if self._told_columns else missing_content(words, changes, folder)
             self._note("\n".join(filter(None, (note, missing))))
             if missing:
                 self._told_columns, interpreter.messages[-1]["ended"] = True, "unfinished"
