@@ -107,6 +107,22 @@ def test_a_broken_workbook_is_not_shown(folder: Path, part: str) -> None:
     assert "Excel" not in peek("Read broken.xlsx and cut.xlsx", str(folder))
 
 
+@pytest.mark.parametrize(
+    ("table", "options"),
+    [
+        ("a;b\n1;2\n", "sep=';'"),
+        ("due;amount\n03.04.2024;5,50\n21.04.2024;1.017,25\n", "sep=';', decimal=',', dayfirst=True"),
+        ("name,joined\nAda,25/12/2020\n", "dayfirst=True"),
+        ("name,joined\nAda; Bob,12/25/2020\n", ""),
+        ("a,b\n1,50\n", ""),
+    ],
+)
+def test_what_pandas_needs_for_a_table_is_said(folder: Path, table: str, options: str) -> None:
+    (folder / "t.csv").write_text(table)
+    preview = peek("Read t.csv", str(folder))
+    assert f"t.csv is (for pandas: {options}):\n" in preview if options else "pandas" not in preview
+
+
 def test_a_binary_file_is_not_shown(folder: Path) -> None:
     assert "PNG" not in peek("logo.png", str(folder))
 

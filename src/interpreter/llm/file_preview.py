@@ -30,6 +30,12 @@ _READ = 4096
 _LISTED = 15
 _MAX_JSON_BYTES = 1_000_000
 _MAX_WORKBOOK_BYTES = 20_000_000
+# What pandas has to be told about a table, by how its lines look.
+_OPTIONS = {
+    "sep=';'": re.compile(r"[^,\n]*;.*\n.*;"),
+    "decimal=','": re.compile(r"(?s).*;-?[\d.]*\d,\d+(;|\n|$)"),
+    "dayfirst=True": re.compile(r"(?s).*(?<!\d)(1[3-9]|2\d|3[01])[./]\d\d?[./]\d{4}"),
+}
 
 
 def peek(words: str, folder: str) -> str:
@@ -95,7 +101,10 @@ def beginning(name: str, path: Path) -> str:
     lines = text.splitlines()
     shown = [line[:_WIDTH] for line in lines[:_LINES]]
     is_all = len(data) < _READ and len(lines) <= _LINES and shown == lines
-    return f"{name}{note} {'is' if is_all else 'begins'}:\n" + "\n".join(shown)
+    is_table = path.suffix.lower() in (".csv", ".tsv")
+    options = ", ".join(option for option, form in _OPTIONS.items() if is_table and form.match(text))
+    needs = f" (for pandas: {options})" if options else ""
+    return f"{name}{note} {'is' if is_all else 'begins'}{needs}:\n" + "\n".join(shown)
 
 
 def _json_shape(path: Path) -> str:
