@@ -125,6 +125,12 @@ def test_a_missing_file_goes_back_to_a_small_model_once(chatting: Chatting) -> N
     )
 
 
+def test_a_file_that_the_request_names_without_a_verb_is_wanted(chatting: Chatting) -> None:
+    words = "I need a pie chart of sales.csv, as chart.png."
+    found, _, _ = checks(chatting, words, block("print('plotted')"), "The task is done.", "It is done.")
+    assert [each["text"] for each in found] == ["There is no chart.png."]
+
+
 def test_what_stays_unmet_is_said_and_the_turn_is_not_done(chatting: Chatting) -> None:
     found, server, interpreter = checks(chatting, PLOT, block("print('plotted')"), "The task is done.", "It is done.")
     assert found == [{"text": "There is no chart.png.", "check": "result", "items": ["There is no chart.png."]}]

@@ -64,6 +64,26 @@ def test_missing_columns_are_reported_once(chatting: Chatting) -> None:
     assert "has no column" not in last_message(server)
 
 
+def test_a_table_without_a_header_is_reported(chatting: Chatting) -> None:
+    words = "Turn totals.json into totals.csv with one row per name and the columns name and amount."
+    _, server = chat_with_small_model(chatting, TOTALS.replace("name,amount\\n", ""), "Done.", words=words)
+    assert "The first line of totals.csv has to name the columns: name, amount." in last_message(server)
+
+
+def test_a_table_that_is_the_same_as_its_source_is_reported(chatting: Chatting) -> None:
+    Path("contacts.csv").write_text("name,phone\nAnn,030-5\n")
+    words = "Clean the phone numbers in contacts.csv so that only digits are left, and save the table as phones.csv."
+    copy = "```python\nimport shutil\n_ = shutil.copyfile('contacts.csv', 'phones.csv')\n```"
+    _, server = chat_with_small_model(chatting, copy, "Done.", words=words)
+    assert "phones.csv is the same as contacts.csv: the code changed nothing in it." in last_message(server)
+
+
+def test_words_after_the_list_of_columns_are_no_columns(chatting: Chatting) -> None:
+    words = "Save it as totals.csv with the columns name and item, the item in lower case."
+    _, server = chat_with_small_model(chatting, TOTALS.replace("amount", "item"), "Done.", words=words)
+    assert "has no column" not in last_message(server)
+
+
 def test_files_of_a_failed_block_are_shown_after_the_next_block(chatting: Chatting) -> None:
     write = "open('a.txt', 'w').write('phone')"
     blocks = f"```python\n{write}\n1 / 0\n```", f"```python\n_ = {write}\n```"
@@ -148,6 +168,7 @@ Remove line 3 from notes.txt.
 Export the table to Excel.
 Fix the dates in orders.csv.
 Write a script hello.py that greets me.
+I need a pie chart with the share of each product in sales.csv, as products.png.
 """
 QUESTIONS = """
 Use the file sales.csv in the current folder. What is the mean of amount? Print it.
@@ -172,6 +193,7 @@ Explain how to delete a file in Python.
 Store the mean of sales.csv in a variable m and print it.
 Count the words in speech.txt.
 Find the largest moving average in temps.csv and print it.
+I need the total of sales.csv as one number.
 """
 
 

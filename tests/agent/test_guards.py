@@ -88,6 +88,15 @@ def test_repeating_a_failed_block_raises_a_stuck_error(chatting: Chatting) -> No
     assert len(server.requests) == 3
 
 
+def test_another_failure_gets_advice_of_its_own(chatting: Chatting) -> None:
+    replies = [block("nope()"), block("nope()"), block("1 / 0"), block("1 / 0"), block("print(6 * 7)"), "It is 42."]
+    interpreter, server = chatting(*map(text, replies), auto_run=True)
+    interpreter.llm.model = SMALL
+    interpreter.chat("What is it?", display=False)
+    assert "ZeroDivisionError: division by zero" in str(server.requests[4].messages[-1]["content"])
+    assert interpreter.messages[-1]["content"] == "It is 42."
+
+
 def advice(chatting: Chatting, words: str, *blocks: str) -> str:
     """Return what a small model reads after these blocks failed in the same way."""
     interpreter, server = chatting(*map(text, [*map(block, blocks), "I give up."]), auto_run=True)
@@ -133,6 +142,14 @@ def test_a_wrong_type_gets_the_columns_that_hold_text(chatting: Chatting) -> Non
         "A column has another type than the code expects.\ndf has the columns region (" in told
         and "Convert the column first." in told
     )
+
+
+def test_an_error_before_a_figure_is_the_failure(chatting: Chatting) -> None:
+    code = "import matplotlib.pyplot as plt\nplt.plot([{}])\nraise ValueError('no such box')"
+    interpreter, _ = chatting(*[text(block(code.format(number))) for number in range(9)], auto_run=True)
+    interpreter.llm.model = SMALL
+    with pytest.raises(StuckError, match="The same error keeps happening: ValueError: no such box"):
+        interpreter.chat("go", display=False)
 
 
 def test_the_error_says_the_cause_and_what_to_do(chatting: Chatting) -> None:

@@ -85,3 +85,12 @@ def test_a_request_to_install_is_met_by_an_installation(chatting: Chatting) -> N
     interpreter, server = chatting(tool_call("python", "%pip install psutil"), text("Installed."), auto_run=True)
     interpreter.chat("Please install psutil", display=False)
     assert len(server.requests) == 2
+
+
+def test_an_installation_is_not_blamed_for_changing_no_file(chatting: Chatting) -> None:
+    replies = ["```bash\npip install psutil\n```", "```python\nprint(1)\n```", "Done.", "Done."]
+    interpreter, server = chatting(*map(text, replies), auto_run=True)
+    interpreter.llm.model = SMALL
+    interpreter.chat("Save the result as totals.csv.", display=False)
+    assert "No file was changed" not in str(server.requests[1].messages[-1]["content"])
+    assert "No file was changed" in str(server.requests[2].messages[-1]["content"])

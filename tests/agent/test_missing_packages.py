@@ -6,6 +6,7 @@ import json
 import os
 import socket
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from conversation import Chatting
 from interpreter.runtimes.missing_packages import first_imports, known_packages, named_packages, only_installs
 from interpreter.session import APPROVE, REFUSE, Answer
 from model_replies import text, tool_call
+from package_index import package_index
 from tiny_package import write_wheel
 
 PLAIN = "import squarify\nprint('it is', squarify.answer)"  # a well-known package; this one is not the real one
@@ -163,6 +165,44 @@ class TestWellKnownPackages:
         assert "begun" not in str(outputs(interpreter))
 
 
+@pytest.mark.needs("bwrap")
+class TestInASandbox:
+    """With an index that the sandbox doesn't reach."""
+
+    @pytest.fixture
+    def address(self, monkeypatch: pytest.MonkeyPatch, index: Path) -> Iterator[str]:
+        with package_index(index, monkeypatch) as server:
+            host = f"index.example:{server.address.rsplit(':', 1)[1].rstrip('/')}"
+            for name, value in {"INDEX_URL": f"http://{host}/simple", "FIND_LINKS": f"http://{host}/"}.items():
+                monkeypatch.setenv(f"PIP_{name}", value)
+            monkeypatch.setenv("PIP_TRUSTED_HOST", host)
+            yield host
+
+    @pytest.mark.parametrize("choice", [APPROVE, REFUSE])
+    def test_one_question_names_what_the_installer_reaches(self, chatting: Chatting, address: str, choice: str) -> None:
+        reaching = f"import socket; socket.create_connection({tuple(address.split(':'))!r})"
+        interpreter, _ = chatting(
+            tool_call("python", PLAIN), tool_call("python", reaching), text("Done then."), mode="auto-in-sandbox"
+        )
+        interpreter.sandbox = "workspace"
+        interpreter.computer.runtimes.apply_sandbox()
+        proxy: Any = interpreter.computer.context.containment.proxy
+        proxy._resolve, proxy._allow_private = lambda *_: ["127.0.0.1"], True
+        asked = []
+
+        def answer(question: Any) -> Answer:
+            asked.append(question.subject.text)
+            return Answer(choice)
+
+        with interpreter.session.questions.answerable(("offer", "block"), answer):
+            list(interpreter.chat("go", display=False, stream=True))
+        assert asked == [
+            f"During the installation, the sandbox can reach {address}.\nInstall squarify and run the block?"
+        ]
+        assert ("it is 42" in outputs(interpreter)[0]) == (choice == APPROVE)
+        assert "Blocked by the sandbox" in outputs(interpreter)[-1]
+
+
 class TestOtherPackages:
     def test_an_unknown_name_is_never_installed_without_a_question(self, chatting: Chatting) -> None:
         for setting in ("ask", "known"):
@@ -178,7 +218,7 @@ class TestOtherPackages:
         asked = []
 
         def answer(question: Any) -> Answer:
-            asked.append(question.text)
+            asked.append(getattr(question.subject, "text", ""))
             return Answer(choice if question.kind == "offer" else APPROVE)
 
         with interpreter.session.questions.answerable(("offer", "block"), answer):

@@ -29,7 +29,7 @@ def answered(chatting: Chatting, language: str, code: str, choice: str) -> tuple
 
     def answer(question: Any) -> Answer:
         if question.kind == "offer":
-            asked.append(question.text.splitlines()[-1])
+            asked.append(question.subject.text.splitlines()[-1])
         return Answer(choice if question.kind == "offer" else APPROVE)
 
     with interpreter.session.questions.answerable(("offer", "block"), answer):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import zipfile
 from contextlib import closing
 from pathlib import Path
 
@@ -75,6 +76,51 @@ def test_a_named_folder_and_the_tables_of_a_database_are_listed(folder: Path) ->
     preview = peek("Look into the inbox and shop.db", str(folder))
     assert "The folder inbox has: a.eml." in preview
     assert "shop.db is an SQLite database with the tables orders(id, amount)." in preview
+
+
+def test_the_sheets_of_a_workbook_and_the_first_rows_are_shown(folder: Path) -> None:
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    for row in [("region", "units"), ("A & B", 3), (None, 4.5)]:
+        book.active.append(row)
+    for _ in range(30_000):  # more than is read
+        book.active.append(["South", 7])
+    book.active.title = "January"
+    book.create_sheet("R & D")
+    book.save(folder / "quarter.xlsx")
+    preview = peek("How many units are in quarter.xlsx?", str(folder))
+    assert (
+        "quarter.xlsx is an Excel file with the sheets January, R & D. sheet_name=None reads all of them into a "
+        "dictionary. The first one begins:\n" in preview
+    )
+    assert preview.endswith("\nregion,units\nA & B,3\n4.5\nSouth,7\nSouth,7\nSouth,7")
+
+
+@pytest.mark.parametrize(
+    "part", ["", "<a", "<!DOCTYPE a [<!ENTITY b 'c'>]><a>&b;</a>", "<row><c t='s'><v>9</v></c></row>"]
+)
+def test_a_broken_workbook_is_not_shown(folder: Path, part: str) -> None:
+    with zipfile.ZipFile(folder / "broken.xlsx", "w") as book:
+        for name in ("workbook", "sharedStrings", "worksheets/sheet1"):
+            book.writestr(f"xl/{name}.xml", part)
+    (folder / "cut.xlsx").write_bytes((folder / "broken.xlsx").read_bytes()[:60])
+    assert "Excel" not in peek("Read broken.xlsx and cut.xlsx", str(folder))
+
+
+@pytest.mark.parametrize(
+    ("table", "options"),
+    [
+        ("a;b\n1;2\n", "sep=';'"),
+        ("due;amount\n03.04.2024;5,50\n21.04.2024;1.017,25\n", "sep=';', decimal=',', dayfirst=True"),
+        ("name,joined\nAda,25/12/2020\n", "dayfirst=True"),
+        ("name,joined\nAda; Bob,12/25/2020\n", ""),
+        ("a,b\n1,50\n", ""),
+    ],
+)
+def test_what_pandas_needs_for_a_table_is_said(folder: Path, table: str, options: str) -> None:
+    (folder / "t.csv").write_text(table)
+    preview = peek("Read t.csv", str(folder))
+    assert f"t.csv is (for pandas: {options}):\n" in preview if options else "pandas" not in preview
 
 
 def test_a_binary_file_is_not_shown(folder: Path) -> None:

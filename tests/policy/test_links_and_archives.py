@@ -6,9 +6,9 @@ import os
 from pathlib import Path
 
 import pytest
-from policy.analyzed_effects import WORKSPACE
 
 from interpreter.policy.analysis import Kind, analyze
+from policy.analyzed_effects import WORKSPACE
 
 
 @pytest.mark.parametrize(

@@ -75,6 +75,15 @@ def test_a_figure_is_shown(inside: Inside) -> None:
     assert [chunk["format"] for chunk in ran.of_type("image")] == ["base64.png"]
 
 
+def test_matplotlib_reads_the_users_settings_and_can_write_beside_them(contained: Any, home: Path) -> None:
+    for path in (home / ".config/matplotlib/matplotlibrc", home / ".cache/matplotlib/fontlist-v1.json"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("lines.linewidth: 7")
+    code = "import matplotlib as m; print(m.get_configdir(), m.get_cachedir(), m.rcParams['lines.linewidth'])"
+    output = contained().do("python", code).text
+    assert output == f"{home}/.config/matplotlib {home}/.cache/matplotlib 7.0\n"
+
+
 def test_input_reaches_the_user(inside: Inside) -> None:
     inside.context.on_input = lambda prompt, password: f"answer to {prompt}"
     assert "answer to who" in inside.do("python", "print(input('who'))").text

@@ -13,7 +13,6 @@ from typing import Any
 
 import httpx
 import pytest
-from running_server import Serving, serving, stored
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
 
@@ -23,6 +22,7 @@ from interpreter.frontends.server.gate import Users
 from interpreter.frontends.server.routes import SOCKETS
 from interpreter.frontends.server.sessions import SessionKey
 from model_replies import text
+from running_server import Serving, serving, stored
 from waiting import LIMIT, until
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, expect
 
+from model_replies import text, tool_call
 from web_page import OpenPage, open_page
 
 pytestmark = pytest.mark.needs("chromium")
@@ -39,6 +40,17 @@ def test_columns_are_as_wide_as_their_texts(home: Path, chromium: Browser, scree
         if screen[0] > 500:  # the long texts get what is left, and nothing scrolls
             assert grid.evaluate("box => box.scrollWidth - box.clientWidth") == 0
             assert widths[2] > 600
+
+
+def test_a_table_that_a_block_printed_keeps_its_cells_on_one_line(home: Path, chromium: Browser) -> None:
+    code = "import pandas as pd\npd.DataFrame({'time': ['2020-01-01 00:00:00'], 'name': ['customer number 1'], 'city': ['San José']})"
+    with open_page(chromium, tool_call("python", code), text("Done."), screen=(390, 844)) as visit:
+        visit.say("Show it.")
+        visit.approve()
+        visit.idle()
+        cell = visit.page.frame_locator("iframe").get_by_role("cell", name="customer number 1")
+        expect(cell).to_be_attached()
+        assert cell.evaluate("cell => cell.getClientRects()[0].height") < 40  # pixels
 
 
 def test_sessions_of_one_name_show_folder_and_time(home: Path, chromium: Browser) -> None:

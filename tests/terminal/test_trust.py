@@ -23,6 +23,11 @@ TRUST = "When may code run?"
 IN_SANDBOX = "auto-in-sandbox, sandbox workspace"
 
 
+@pytest.fixture(autouse=True)
+def no_data_packages(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("INTERPRETER_DATA_STACK", ",")  # they are offered in test_data_stack.py
+
+
 @pytest.fixture
 def sandbox_works() -> None:
     try:
@@ -74,6 +79,21 @@ def test_in_the_sandbox_code_runs_freely_and_asks_for_what_leaves_it(groq: Model
         assert person.leaves() == 0
     assert not Path("made.txt").exists()
     assert chosen() == "auto-in-sandbox"
+
+
+@pytest.mark.usefixtures("sandbox_works")
+def test_in_the_sandbox_a_missing_package_is_one_question(groq: ModelServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    remember(OpenInterpreter(), "auto-in-sandbox")
+    monkeypatch.setenv("PIP_INDEX_URL", "http://index.example:1/simple")
+    groq.replies[:] = [tool_call("python", "import squarify"), text("I see.")]
+    with someone(env=KEY) as person:
+        person.says("Go.")
+        person.sees("During the installation, the sandbox can reach index.example:1.")
+        person.answers("Install squarify and run the block? (y/n)", "n")
+        person.sees("The user doesn't want to install squarify.")
+        person.sees("I see.")
+        assert "Blocked by the sandbox" not in person.raw
+        assert person.leaves() == 0
 
 
 @pytest.mark.usefixtures("sandbox_works")

@@ -96,21 +96,23 @@ class StuckDetector:
         self._explain = explain  # gives the cause of a failure and the way out
         self._last: str | None = None
         self._same = 0
+        self._advised: set[str] = set()  # the failures that there was advice about, since something worked
         self.advice: Message | None = None  # sent with the next requests, until something works
 
     def on_block_ended(self, failure: str | None) -> None:
         """A block ran; `failure` is its error message, None if it succeeded."""
         if failure is None or self._most is None:
-            self._last, self._same, self.advice = None, 0, None
+            self._last, self._same, self._advised, self.advice = None, 0, set(), None
             return
         self._same = self._same + 1 if failure == self._last else 1
         self._last = failure
         if self._same < self._most:
             return
         cause, way_out = self._explain(failure)
-        if self.advice is not None:
+        if failure in self._advised:
             raise StuckError(_STUCK.format(error=failure, cause=f"{cause}\n" if cause else ""))
         content = _SAME_ERROR.format(error=failure, advice=f"{cause} {way_out or 'Try a different approach.'}".strip())
+        self._advised.add(failure)
         self._same, self.advice = 0, {"role": "computer", "type": "message", "content": content, "ended": "error"}
 
     def on_block_refused(self) -> bool:
@@ -168,11 +170,11 @@ def explain(failure: str, folder: str, tables: Callable[[], str]) -> tuple[str, 
 
 def failure_of(outputs: Sequence[Message]) -> str | None:
     """The last line of the error that a block printed; None if it succeeded."""
-    for message in reversed(outputs):
-        if message.get("type") == "console" and has_failed(message):
-            lines = str(message.get("content", "")).strip().splitlines()
-            return lines[-1].strip() if lines else "It failed without an error message."
-    return None
+    printed = [message for message in outputs if message.get("type") == "console"]
+    if not any(map(has_failed, printed)):
+        return None
+    lines = "\n".join(str(message.get("content", "")) for message in printed).strip().splitlines()
+    return lines[-1].strip() if lines else "It failed without an error message."
 
 
 def without_failures(attempts: Sequence[Message]) -> Iterator[Message]:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from interpreter.agent.grounding import FILE_NAME
+from interpreter.host.files import read_bytes
 from interpreter.llm.file_preview import beginning
 
 NOTHING_CHANGED = (
     "No file was changed: the code printed the result and did not save it. Add the lines that save it to the file."
 )
-_COLUMNS = re.compile(r"\bwith (?:\w+ )?columns[,:]? (\w+(?:(?:,? and|,) \w+)+)", re.I)
+_COLUMNS = re.compile(r"\b(?:with|and) (?:\w+ )?columns[,:]? (\w+(?:, \w+)*,? and \w+|\w+(?:, \w+)+)", re.I)
 # A request for a change of files: a verb that begins a clause, and what behind it says that it is about files.
 _FILE, _TABLE = r"[\w*~/-]*\.[a-z]\w{0,4}\b", r"\.(csv|tsv|xlsx?|parquet|json|jsonl|db)\b"
 _FOLDER = r"(folders?|director(y|ies)|archive|zip)\b"
@@ -25,7 +27,10 @@ _CHANGES_ASKED = (
     (r"write|store|output|dump|put|print", rf"{_NO_VARIABLE}.*\b(to|into|in|as)\b.*({_FILE}|\bfiles?\b|{_FORMAT})"),
     (r"write", rf"{_NEW}|.*\b{_FILE}"),
     (r"create|make|generate|produce|build|draw|plot|touch", rf"(?!.*\blist of)(.*\b{_FOLDER}|{_NEW}| (the )?{_FILE})"),
-    (r"create|make|generate|produce|build|draw|plot", rf".*\b(called|named|as|to|into) {_FILE}"),
+    (
+        r"create|make|generate|produce|build|draw|plot|give me|i(?: need|'d like| want| would like)",
+        rf".*\b(called|named|as|to|into) {_FILE}",
+    ),
     (r"zip|unzip|compress|pack|unpack|archive", ""),
     (r"rename|move|copy|duplicate|delete", rf".*(\bfiles?\b|{_FILE}|{_FOLDER}|\b(them|those)\b)"),
     (r"convert|translate|turn", rf".*\b(to|into|as) ({_FORMAT}|{_FILE})"),
@@ -37,6 +42,8 @@ _ASKS = [re.compile(rf"{_BEGINS}(?:{verbs})\b(?: it| them)?(?:{rest})", re.I) fo
 _ANSWER = re.compile(
     r"\b(what|how (many|much)|which|print|show|tell|report|count|compute|calculate|find|answer)\b", re.I
 )
+_COPIES = re.compile(r"\b(cop(y|ies)|duplicates?|back ?up|merge|append)\b", re.IGNORECASE)
+_MAX_COMPARED_BYTES = 1_000_000
 _SHOWN = 3
 _NAMED = 10
 _VERBS = {"created": "Created", "changed": "Changed", "deleted": "Deleted", "renamed": "Renamed", "mode": "Changed"}
@@ -61,19 +68,33 @@ def file_change_note(changes: Sequence[Mapping[str, Any]], folder: str) -> str:
     return "\n".join(lines)
 
 
-def missing_columns(request: str, changes: Sequence[Mapping[str, Any]], folder: str) -> str:
-    """Which of the columns that a request lists are missing in a table that was written; empty if none or all are."""
+def missing_content(request: str, changes: Sequence[Mapping[str, Any]], folder: str) -> str:
+    """What a table that was written lacks: columns that the request lists, or any difference from a file it names."""
     found = _COLUMNS.search(request)
     asked = re.split(r",? and |, ", found[1]) if found else []
-    for change in _listed(changes) if asked else ():
-        if change["path"].lower().endswith((".csv", ".tsv")) and change["path"] in request:
-            header = re.findall(
-                r"\w+", beginning("", Path(folder, change["path"])).partition("\n")[2].partition("\n")[0]
-            )
-            missing = [name for name in asked if name.lower() not in map(str.lower, header)]
-            if 0 < len(missing) < len(asked):  # if all are missing, the request may mean other things
-                return f"{change['path']} has no column {' and no column '.join(missing)}."
+    for change in _listed(changes):
+        path = change["path"]
+        if not (path.lower().endswith((".csv", ".tsv")) and path in request):
+            continue
+        header = re.findall(r"\w+", beginning("", Path(folder, path)).partition("\n")[2].partition("\n")[0])
+        missing = [name for name in asked if name.lower() not in map(str.lower, header)]
+        if 0 < len(missing) < len(asked):  # if all are missing, the request may mean other things
+            return f"{path} has no column {' and no column '.join(missing)}."
+        if missing and any(map(str.isdigit, header)):
+            return f"The first line of {path} has to name the columns: {', '.join(asked)}."
+        lines = [] if _COPIES.search(request) else _lines(folder, path)
+        for name in FILE_NAME.findall(request):
+            if lines and name != path and _lines(folder, name) == lines:
+                return f"{path} is the same as {name}: the code changed nothing in it."
     return ""
+
+
+def _lines(folder: str, name: str) -> list[bytes]:
+    """The lines of a file; none if it is too large to compare, or not there."""
+    data = b""
+    with suppress(OSError):
+        data = read_bytes(Path(folder, name), _MAX_COMPARED_BYTES + 1)
+    return data.splitlines() if len(data) <= _MAX_COMPARED_BYTES else []
 
 
 # What stands before the name of a file that is to be changed, and of one that is to be made.
@@ -82,6 +103,7 @@ _CHANGED_FILE = re.compile(rf"{_WRITES})\b.* (?:as|to|into) (?:the |file )*$", r
 _NEW_FILE = re.compile(
     rf"{_WRITES}|create|make|generate|produce|build|draw|plot|zip|merge|combine|split)\b"
     r".* (?:as|to|into|in|called|named) (?:an? |the |new |file )*$"
+    r"|[, ]as (?:an? |the |new |file )*$"
     r"|\b(?:write|create|make|generate|produce|build|touch|save)(?:(?! of| from| in| with) \w+){0,4} $",
     re.IGNORECASE,
 )

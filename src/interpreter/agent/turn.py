@@ -13,7 +13,7 @@ from interpreter.agent.small_models import (
     NOTHING_CHANGED,
     asks_for_change,
     file_change_note,
-    missing_columns,
+    missing_content,
 )
 from interpreter.agent.streamed_reply import MAX_NOT_RUN, StreamedReply, is_block
 from interpreter.computer_api.runtime_pool import unknown_language
@@ -440,7 +440,7 @@ class Turn(Action):
             self._just_installed = installs and failure is None
             self.is_done = self.is_done or self.is_cancelled()
             self.stuck.on_block_ended(failure)
-            if failure is None and agent.llm.profile.tells_files:
+            if failure is None and not installs and agent.llm.profile.tells_files:
                 self._tell_files()
 
     def _performed(self, action: Action, fields: Chunk | None = None) -> Generator[Step]:
@@ -477,7 +477,7 @@ class Turn(Action):
         last, changes = self._changed or {}, list(self._untold.values())
         folder, self._untold = str(agent.settings.workspace), {}
         if note := file_change_note(changes, folder):
-            missing = "" if self._told_columns else missing_columns(words, changes, folder)
+            missing = "" if self._told_columns else missing_content(words, changes, folder)
             self._note("\n".join(filter(None, (note, missing))))
             if missing:
                 self._told_columns, agent.messages[-1]["ended"] = True, "unfinished"

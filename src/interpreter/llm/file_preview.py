@@ -7,12 +7,16 @@ import os
 import re
 import sqlite3
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from interpreter.host import files
+
+if TYPE_CHECKING:
+    from xml.etree.ElementTree import Element
+    from zipfile import ZipFile
 
 _NAME = re.compile(r"[\w.~/\\-]*\w")
 _SHELL = re.compile(
@@ -25,6 +29,13 @@ _LINES, _WIDTH = 6, 160
 _READ = 4096
 _LISTED = 15
 _MAX_JSON_BYTES = 1_000_000
+_MAX_WORKBOOK_BYTES = 20_000_000
+# What pandas has to be told about a table, by how its lines look.
+_OPTIONS = {
+    "sep=';'": re.compile(r"[^,\n]*;.*\n.*;"),
+    "decimal=','": re.compile(r"(?s).*;-?[\d.]*\d,\d+(;|\n|$)"),
+    "dayfirst=True": re.compile(r"(?s).*(?<!\d)(1[3-9]|2\d|3[01])[./]\d\d?[./]\d{4}"),
+}
 
 
 def peek(request: str, folder: str) -> str:
@@ -77,6 +88,8 @@ def beginning(name: str, path: Path) -> str:
     if data.startswith(b"\x89PNG\r\n\x1a\n") and len(data) >= 24:
         width, height = (int.from_bytes(data[at : at + 4], "big") for at in (16, 20))
         return f"{name} is a picture of {width} by {height} pixels."
+    if data.startswith(b"PK") and path.suffix.lower() in (".xlsx", ".xlsm"):
+        return _sheets(name, path)
     if not data or b"\0" in data:
         return ""
     try:
@@ -88,7 +101,10 @@ def beginning(name: str, path: Path) -> str:
     lines = text.splitlines()
     shown = [line[:_WIDTH] for line in lines[:_LINES]]
     is_all = len(data) < _READ and len(lines) <= _LINES and shown == lines
-    return f"{name}{note} {'is' if is_all else 'begins'}:\n" + "\n".join(shown)
+    is_table = path.suffix.lower() in (".csv", ".tsv")
+    options = ", ".join(option for option, form in _OPTIONS.items() if is_table and form.match(text))
+    needs = f" (for pandas: {options})" if options else ""
+    return f"{name}{note} {'is' if is_all else 'begins'}{needs}:\n" + "\n".join(shown)
 
 
 def _json_shape(path: Path) -> str:
@@ -123,5 +139,44 @@ def _tables(name: str, path: Path) -> str:
             }
     except sqlite3.Error:
         return ""
-    table_list = ", ".join(f"{table}({', '.join(names)})" for table, names in columns.items())
-    return f"{name} is an SQLite database with the tables {table_list}." if table_list else ""
+    told = ", ".join(f"{table}({', '.join(names)})" for table, names in columns.items())
+    return f"{name} is an SQLite database with the tables {told}." if told else ""
+
+
+def _sheets(name: str, path: Path) -> str:
+    """The sheets of a workbook, and how the first one begins."""
+    import zlib
+    from io import BytesIO
+    from zipfile import BadZipFile, ZipFile
+
+    try:
+        with ZipFile(BytesIO(files.read_bytes(path, _MAX_WORKBOOK_BYTES))) as book:
+            names = [each.get("name", "") for each in _elements(book, "workbook", "sheet")]
+            texts = ["".join(each.itertext()) for each in _elements(book, "sharedStrings", "si")]
+            lines = []
+            for row in _elements(book, "worksheets/sheet1", "row")[:_LINES]:
+                values = [("".join(cell[-1].itertext()) if len(cell) else "", cell.get("t") == "s") for cell in row]
+                cells = [texts[int(value)] if is_shared else value for value, is_shared in values]
+                lines.append(",".join(cells)[:_WIDTH])
+    except (OSError, ValueError, RuntimeError, LookupError, BadZipFile, zlib.error):
+        return ""
+    first = "\n".join([" The first one begins:" if names[1:] else " It begins:", *lines]) if lines else ""
+    first = f" sheet_name=None reads all of them into a dictionary.{first}" if names[1:] else first
+    sheets = f"the sheet{'s' * bool(names[1:])} {', '.join(names[:_LISTED])}"
+    return f"{name} is an Excel file with {sheets}.{first}" if names else ""
+
+
+def _elements(book: ZipFile, part: str, tag: str) -> list[Element]:
+    """The elements of this name in a part of a workbook, as far as its first bytes have them."""
+    from io import BytesIO
+    from xml.etree.ElementTree import ParseError, iterparse
+
+    elements: list[Element] = []
+    if f"xl/{part}.xml" in book.namelist():
+        with book.open(f"xl/{part}.xml") as file:
+            data = file.read(_MAX_JSON_BYTES)
+        is_plain = not (b"<!DOCTYPE" in data or b"\0" in data)  # with entities, little can become much
+        with suppress(ParseError):  # where the part is longer
+            for _, each in iterparse(BytesIO(data)) if is_plain else ():
+                elements.append(each)
+    return [each for each in elements if each.tag.rpartition("}")[2] == tag]

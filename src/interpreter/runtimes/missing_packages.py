@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import ast
 import functools
+import os
 import re
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from interpreter.errors import NotRestorableError
 from interpreter.questions import Confirm, Question, Step
@@ -36,7 +37,16 @@ NO_CONNECTION = re.compile(
     r"Name or service not known|dns error|error sending request|Connection refused|"
     r"ECONNREFUSED|ENOTFOUND|EAI_AGAIN"
 )
-COMPLAINT = re.compile(r"Traceback|ImportError|No module named|Cannot find (module|package)|there is no package")
+# By installer: the variables that name another index, and the hosts without them.
+_INDEXES = {
+    "pip": (("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL"), ("pypi.org", "files.pythonhosted.org")),
+    "npm": (("NPM_CONFIG_REGISTRY", "npm_config_registry"), ("registry.npmjs.org",)),
+    "r": ((), ("cloud.r-project.org",)),
+}
+_HOST = re.compile(r"https?://(?:[^/@\s]*@)?([\w.-]+(?::\d+)?)")
+COMPLAINT = re.compile(
+    r"Traceback|ImportError|No module named|Cannot find (module|package)|there is no package|Error in (library|loadN)"
+)
 IMPORT = re.compile(
     r"\s*(#.*|//.*|import\b[^;]*;?|from\s+[\w.]+\s+import\b[^;(]*|(const|let|var)\b[^;]*\brequire\(['\"][^'\"]*['\"]\);?"
     r"|(suppress\w+\(\s*)?library\([\w.\"']+\)+)?"
@@ -186,15 +196,24 @@ class _Provider:
         if verdict == "deny":
             self.outcome = f"{_listed(packages)} can't be installed: {reason}\n"
             return False
-        alone = verdict == "run" or host.setting == "known" or not host.can_ask
         context = runtime.context
+        containment: Any = context.containment if host.can_ask else None
+        request = (
+            containment.request_of(f"# needs: host {' '.join(_hosts(runtime.installer))}") if containment else None
+        )
+        if request is not None and request.refusal:
+            self.outcome = f"{_listed(packages)} can't be installed: {request.refusal}\n"
+            return False
+        alone = request is None and (verdict == "run" or host.setting == "known" or not host.can_ask)
         is_ours = not context.elsewhere and (runtime.installer != "pip" or context.python_environment().is_layer)
         if known and alone and verdict != "rule" and host.by_agent and is_ours:
             packages, command, code = runtime.installation(known)
-        elif host.can_ask and verdict != "run":
+        elif host.can_ask and (verdict != "run" or request is not None):
             unknown = [each for each in modules if each not in known]
             check = f"Check the name, anyone can publish a package: {_listed(unknown)}.\n" if unknown else ""
-            question = Question(Confirm(f"{check}Install {_listed(packages)}{then}?", "offer"))
+            hosts = _listed([each.value for each in request.wanted]) if request is not None else ""
+            reach = f"During the installation, the sandbox can reach {hosts}.\n" if hosts else ""
+            question = Question(Confirm(f"{check}{reach}Install {_listed(packages)}{then}?", "offer"))
             yield question
             if not question.approved:
                 if not question.unattended:
@@ -204,7 +223,13 @@ class _Provider:
             return False
         self.names = _listed(packages)
         yield {"type": "status", "format": "installing", "content": {"packages": packages}}
-        ended, log = host.perform(packages, code)
+        if request is not None:
+            containment.widen(*request.wanted)  # hosts are reached at once, by the sessions that are there
+        try:
+            ended, log = host.perform(packages, code)
+        finally:
+            if request is not None:
+                containment.narrow(*request.wanted)
         if ended == "done":
             yield {"type": "status", "format": "notice", "content": {"text": f"Installed {self.names}."}}
             return True
@@ -215,6 +240,12 @@ class _Provider:
         why = why or [line for line in lines if line.lower().startswith(("error", "npm err"))][:2]
         self.outcome = "\n".join([*why, f"Not installed: {self.names}.\n"])
         return False
+
+
+def _hosts(installer: str) -> Sequence[str]:
+    """The hosts that an installer has to reach."""
+    variables, usual = _INDEXES[installer]
+    return _HOST.findall(" ".join(os.environ.get(name, "") for name in variables)) or usual
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -35,9 +35,9 @@ PRIVATE = (
     *(".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".config/gcloud", ".config/gh", ".password-store"),
     *(".netrc", ".npmrc", ".pypirc", ".git-credentials", ".local/share/keyrings", ".mozilla", ".config/google-chrome"),
 )
-# Parts of the user's home without secrets that programs can hardly do without.
-USEFUL = (".local/lib/python3*", ".cache/matplotlib", ".config/matplotlib", ".cache/fontconfig", ".fonts")
-# Files that git, editors, other agents and we ourselves run or believe: visible, but not writable, at any depth.
+# Of the user's home: no secrets, and hard to do without. Into its own two folders matplotlib wants to write.
+USEFUL = (".local/lib/python3*", ".cache/matplotlib/*", ".config/matplotlib/*", ".cache/fontconfig", ".fonts")
+# What git, editors, other agents and we ourselves run or believe: visible, but not writable, at any depth.
 TRUSTED = (
     *(".git", ".githooks", ".husky", ".vscode", ".idea", ".cursor", ".devcontainer", ".envrc", ".mcp.json"),
     *(".agents", ".claude", ".codex", ".interpreter", ".open-interpreter"),

@@ -54,6 +54,7 @@ _FRAME = """<!doctype html><meta charset="utf-8"><style>
 :root { color-scheme: %s; } body { margin: 12px; font: 14px/1.45 system-ui, sans-serif; }
 table { border-collapse: collapse; border: 0; }
 th, td { padding: .25rem .65rem; border: 0; border-bottom: 1px solid #8884; text-align: right; }
+.dataframe :is(th, td) { white-space: nowrap; }
 </style><script>
 addEventListener("load", () => {
   const tell = () => parent.postMessage({ height: document.documentElement.getBoundingClientRect().height }, "*");

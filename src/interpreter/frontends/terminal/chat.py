@@ -346,7 +346,8 @@ def follow(
 
 @contextmanager
 def _busy(terminal: Terminal, interpreter: OpenInterpreter, own_blocks: bool = False) -> Iterator[TurnKeyboard]:
-    """Prepare the terminal for a turn; the session's code may ask the user there."""
+    """The terminal during a turn; the session's code may ask the person there."""
+    from interpreter.app.trust import IN_SANDBOX
     from interpreter.policy.policy import mode_of
 
     outer = terminal.busy
@@ -357,7 +358,8 @@ def _busy(terminal: Terminal, interpreter: OpenInterpreter, own_blocks: bool = F
         shared = interpreter.computer.context
         # Answers input that `on_input` leaves open, and calls that code in this thread makes.
         handler = partial(_ask, terminal, interpreter, busy)
-        offers = ("offer",) if terminal.tty.can_type and (own_blocks or mode_of(interpreter) == "ask") else ()
+        asks = mode_of(interpreter) in ("ask", IN_SANDBOX)
+        offers = ("offer",) if terminal.tty.can_type and (own_blocks or asks) else ()
         with busy.on(), interpreter.session.questions.answerable((*_INPUT, "call", *offers), handler):
             shared.size, shared.colors = terminal.tty.size(), terminal.colors
             if terminal.tty.can_type:

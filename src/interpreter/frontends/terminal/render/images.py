@@ -78,7 +78,7 @@ class Pictures:
             drawn, height = _draw(data, graphics, columns, lines)
         except ImportError:
             advised, self._advised = self._advised, True
-            return [caption] if advised else [caption, "To show images here: pip install Pillow"]
+            return [caption] if advised else [caption, "To show images here: %install images"]
         except (OSError, ValueError, SyntaxError):  # what Pillow raises for a file that is no picture
             return [caption]
         if graphics.protocol == "blocks" and self.wanted == AUTO and not self._advised:
