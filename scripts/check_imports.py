@@ -64,7 +64,7 @@ TYPES_ONLY = {
 PROGRAMS = (
     "runtimes/bridge.py",
     "runtimes/kernel.py",
-    "runtimes/sql/driver.py",
+    "languages/sql/driver.py",
     "runtimes/supervisor.py",
     "runtimes/warm.py",
     "runtimes/snapshot_store.py",

@@ -13,7 +13,7 @@ import pytest
 
 from interpreter import OpenInterpreter
 from interpreter.runtimes.conformance import Ran, Samples, Subject
-from interpreter.runtimes.sql import SQL
+from interpreter.languages.sql import SQL
 from sampling import some
 from waiting import until
 
