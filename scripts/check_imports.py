@@ -36,7 +36,8 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     # These don't import each other.
     ("frontends.terminal", "frontends.headless", "frontends.notebook"),
     ("frontends",),
-    ("frontends.server", "frontends.wtf"),
+    # Leaves: only rows name them.
+    ("languages", "frontends.server", "frontends.wtf"),
     ("frontends.async_interpreter",),
     ("__main__", "old_functions", "old_paths"),
     ("computer_use", "core", "terminal_interface"),
@@ -86,7 +87,7 @@ FORBIDDEN_CALLS = frozenset(
 )
 
 # Where programs are started: ours in one module, those of a session in the runtimes.
-STARTS_PROGRAMS = ("host.processes", "runtimes")
+STARTS_PROGRAMS = ("host.processes", "runtimes", "languages")
 PROCESS_MODULES = ("subprocess", "multiprocessing", "webbrowser")
 PROCESS_CALL = re.compile(
     r"(os|posix|asyncio|pty|shutil)\.(exec\w+|spawn\w*|posix_spawnp?|system|popen|create_subprocess_\w+|which)"
