@@ -27,13 +27,13 @@ if TYPE_CHECKING:
     from interpreter.agent.prompt import SystemPrompt
     from interpreter.app.forks import Fork, Merged
     from interpreter.computer_api import Computer
-    from interpreter.computer_api.runtime_pool import Outcomes, RuntimePool
     from interpreter.llm import Llm
     from interpreter.llm.computer_use import ModelScreen
     from interpreter.messages import Chunk, Message
     from interpreter.policy.approval import Approver
     from interpreter.policy.pending import Pending
     from interpreter.policy.scanners import Scanner
+    from interpreter.runtimes.pool import Outcomes, RuntimePool
     from interpreter.sandbox.containment import Containment
     from interpreter.sandbox.sandbox import Access, Sandbox
     from interpreter.session import Action, Actor, Event, Performance, Permissions, Session

@@ -14,9 +14,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from interpreter.errors import MissingLeafError
-from interpreter.host.installation import install_hint
 
-_PACKAGE = Path(__file__).parent
+_PACKAGE = Path(__file__).parent  # `interpreter`
 
 
 class Subcommand(NamedTuple):
@@ -71,12 +70,8 @@ class Leaf(NamedTuple):
     tools: tuple[Part, ...] = ()  # (agent) -> an iterable of `tools.Tool`, for its model and for code
 
     @property
-    def path(self) -> Path:
-        return _PACKAGE.joinpath(*self.package.split("."))
-
-    @property
     def is_present(self) -> bool:
-        return self.path.is_dir() or self.path.with_suffix(".py").is_file()
+        return exists(f"interpreter.{self.package}")
 
 
 ROWS: tuple[Leaf, ...] = (
@@ -160,6 +155,13 @@ def subcommand(arguments: Sequence[str]) -> Subcommand | None:
     return None
 
 
+@cache
+def exists(reference: str) -> bool:
+    """Look for the package or module of a reference without importing it."""
+    path = _PACKAGE.parent.joinpath(*reference.partition(":")[0].split("."))
+    return (path / "__init__.py").is_file() or path.with_suffix(".py").is_file()
+
+
 def load(reference: str) -> Any:
     """Import what a reference such as `package.module:name` names.
 
@@ -174,6 +176,8 @@ def load(reference: str) -> Any:
         is_ours = (error.name or "").partition(".")[0] == __package__
         if leaf is None or (leaf.is_present and (is_ours or not leaf.extra)):
             raise
+        from interpreter.host.installation import install_hint
+
         advice = (
             f"needs extra packages: {install_hint(leaf.extra)}"
             if leaf.is_present

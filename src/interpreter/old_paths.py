@@ -15,6 +15,7 @@ from types import ModuleType
 from typing import Any
 
 _LANGUAGES, _RUNTIMES = "core.computer.terminal.languages", "interpreter.runtimes"
+_LEAVES = "interpreter.languages"
 _UTILS = "terminal_interface.utils"
 _TOOLS, _MADE = "interpreter.computer_api", "interpreter.old_functions"
 _TARGETS = {
@@ -62,16 +63,16 @@ _TARGETS = {
     "core.utils.temporary_file.cleanup_temporary_file": f"{_MADE}.cleanup_temporary_file",
     "core.utils.temporary_file.create_temporary_file": f"{_MADE}.create_temporary_file",
     "core.utils.truncate_output.truncate_output": f"{_MADE}.truncate_output",
-    f"{_LANGUAGES}.applescript.AppleScript": f"{_RUNTIMES}.applescript.AppleScript",
-    f"{_LANGUAGES}.html.HTML": f"{_RUNTIMES}.html.HTML",
-    f"{_LANGUAGES}.java.Java": f"{_RUNTIMES}.java.Java",
+    f"{_LANGUAGES}.applescript.AppleScript": f"{_LEAVES}.applescript.AppleScript",
+    f"{_LANGUAGES}.html.HTML": f"{_LEAVES}.html.HTML",
+    f"{_LANGUAGES}.java.Java": f"{_LEAVES}.java.Java",
     f"{_LANGUAGES}.javascript.JavaScript": f"{_RUNTIMES}.javascript.JavaScript",
     f"{_LANGUAGES}.jupyter_language.JupyterLanguage": f"{_RUNTIMES}.python.language.Python",
-    f"{_LANGUAGES}.powershell.PowerShell": f"{_RUNTIMES}.powershell.PowerShell",
+    f"{_LANGUAGES}.powershell.PowerShell": f"{_LEAVES}.powershell.PowerShell",
     f"{_LANGUAGES}.python.Python": f"{_RUNTIMES}.python.language.Python",
-    f"{_LANGUAGES}.r.R": f"{_RUNTIMES}.r.R",
-    f"{_LANGUAGES}.react.React": f"{_RUNTIMES}.html.React",
-    f"{_LANGUAGES}.ruby.Ruby": f"{_RUNTIMES}.ruby.Ruby",
+    f"{_LANGUAGES}.r.R": f"{_LEAVES}.r.R",
+    f"{_LANGUAGES}.react.React": f"{_LEAVES}.html.React",
+    f"{_LANGUAGES}.ruby.Ruby": f"{_LEAVES}.ruby.Ruby",
     f"{_LANGUAGES}.shell.Shell": f"{_RUNTIMES}.shell.language.Shell",
     f"{_LANGUAGES}.subprocess_language.SubprocessLanguage": f"{_MADE}.SubprocessLanguage",
     "terminal_interface.components.base_block.BaseBlock": f"{_MADE}.BaseBlock",

@@ -1,4 +1,4 @@
-"""The built-in languages: each has its own folder, and no other file has a list of languages."""
+"""The built-in languages: each has a row and a folder, and no other file has a list of languages."""
 
 from __future__ import annotations
 
@@ -13,12 +13,14 @@ from pathlib import Path
 import pytest
 
 from interpreter import OpenInterpreter
+from interpreter.languages.html import HTML
 from interpreter.runtimes import (
     BUILT_IN,
     BaseLanguage,
     built_in_languages,
     resolve,
 )
+from interpreter.runtimes.launch import RuntimeContext
 
 PACKAGE = Path(__file__).parent.parent.parent / "src" / "interpreter"
 # Files that may name several languages, and why.
@@ -28,31 +30,31 @@ EXEMPT = {
     "policy/analysis/javascript.py": "`shell` and `sql` are kinds of what a JavaScript function takes",
     "policy/analysis/r.py": "`shell` and `sql` are kinds of what an R function takes",
 }
-MOON = """\
-from interpreter.runtimes.base import BaseLanguage
-
-class Moonlight(BaseLanguage):
-    name = "Moonlight"
-    file_extension = "moon"
-
-__all__ = ["Moonlight"]
-"""
 
 
 def test_python_shell_and_javascript_are_listed_first() -> None:
     assert [language.name for language in built_in_languages()][:3] == ["Python", "Shell", "JavaScript"]
 
 
-def test_a_new_language_only_needs_a_folder(tmp_path: Path) -> None:
-    (tmp_path / "moonlight").mkdir()
-    (tmp_path / "moonlight" / "__init__.py").write_text(MOON)
+def test_listing_and_describing_languages_imports_none_of_them() -> None:
     code = (
-        f"import interpreter.runtimes as languages; languages.__path__.append({str(tmp_path)!r});"
-        "from interpreter import OpenInterpreter; computer = OpenInterpreter().computer;"
-        "print([each.name for each in computer.languages][-1], languages.BUILT_IN.describe('moonlight').file_extension)"
+        "import sys; from interpreter import OpenInterpreter; computer = OpenInterpreter().computer;"
+        "names = [each.name for each in computer.languages];"
+        "computer.registry.describe('r').file_extension;"
+        "print(len(names), [each for each in sys.modules if each.startswith(('interpreter.languages', 'interpreter.runtimes.python'))])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
-    assert done.stdout == "Moonlight moon\n"
+    assert done.stdout == "13 []\n", done.stderr
+
+
+@pytest.mark.parametrize("row", built_in_languages())
+def test_each_row_leads_to_a_class_that_says_the_same(row: type[BaseLanguage]) -> None:
+    implementation = row.variant(RuntimeContext())
+    assert issubclass(implementation, row)
+    for name in {*vars(BaseLanguage), *vars(row)} - {"restorable", "implementation"}:
+        if not name.startswith("_") and not callable(value := getattr(row, name)) and not isinstance(value, property):
+            assert getattr(implementation, name) == value, name
+    assert implementation.restorable == row.restorable or issubclass(implementation, HTML)  # has nothing to restore
 
 
 @pytest.mark.parametrize("language", built_in_languages())
@@ -135,7 +137,7 @@ def test_no_other_file_has_a_list_of_languages() -> None:
     found = {}
     for file in sorted(PACKAGE.rglob("*.py")):
         place = file.relative_to(PACKAGE).as_posix()
-        if place.startswith("runtimes/"):
+        if place.startswith(("runtimes/", "languages/")):
             continue
         if breaches := problems(file.read_text(encoding="utf-8")):
             found[place] = breaches

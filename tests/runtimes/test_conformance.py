@@ -10,21 +10,21 @@ from typing import Any
 
 import pytest
 
+from interpreter.languages.fish import Fish
+from interpreter.languages.html import HTML, React
+from interpreter.languages.java import Java
+from interpreter.languages.r import R
+from interpreter.languages.ruby import Ruby
+from interpreter.languages.sql import SQL
+from interpreter.languages.typescript import TypeScript
 from interpreter.messages import Chunk
 from interpreter.runtimes.base import BaseLanguage
 from interpreter.runtimes.conformance import CHECKS, Samples, conform
 from interpreter.runtimes.custom import custom_language
-from interpreter.runtimes.fish import Fish
-from interpreter.runtimes.html import HTML, React
-from interpreter.runtimes.java import Java
 from interpreter.runtimes.javascript import JavaScript
 from interpreter.runtimes.python.in_process import InProcessPython
 from interpreter.runtimes.python.language import Python
-from interpreter.runtimes.r import R
-from interpreter.runtimes.ruby import Ruby
 from interpreter.runtimes.shell.language import Shell
-from interpreter.runtimes.sql import SQL
-from interpreter.runtimes.typescript import TypeScript
 from runtimes import language_samples as samples
 from runtimes.language_samples import JAVASCRIPT, PYTHON, SHELL
 

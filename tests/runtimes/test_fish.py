@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from interpreter.runtimes.fish import Fish
+from interpreter.languages.fish import Fish
 from interpreter.runtimes.launch import RuntimeContext
 
 pytestmark = pytest.mark.needs("fish")

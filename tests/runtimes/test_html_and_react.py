@@ -16,8 +16,8 @@ import pytest
 from PIL import Image
 
 from interpreter import OpenInterpreter
-from interpreter.runtimes.html import HTML, React
-from interpreter.runtimes.html.react import SourceMap, decoded
+from interpreter.languages.html import HTML, React
+from interpreter.languages.html.react import SourceMap, decoded
 from interpreter.runtimes.launch import RuntimeContext
 from interpreter.runtimes.sharing import take
 from interpreter.session import APPROVE, Answer

@@ -12,8 +12,8 @@ import psutil
 import pytest
 
 from interpreter import OpenInterpreter
+from interpreter.languages.sql import SQL
 from interpreter.runtimes.conformance import Ran, Samples, Subject
-from interpreter.runtimes.sql import SQL
 from sampling import some
 from waiting import until
 

@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from interpreter.agent.prompt import SystemPrompt
     from interpreter.agent.turn import Turn
     from interpreter.computer_api import Computer
-    from interpreter.computer_api.runtime_pool import RuntimePool
     from interpreter.config.settings import InterpreterSettings
     from interpreter.llm import Llm
     from interpreter.llm.computer_use import ModelScreen
     from interpreter.messages import Chunk, Message
+    from interpreter.runtimes.pool import RuntimePool
 
 
 RESPONDING = (

@@ -16,13 +16,13 @@ from interpreter.agent.small_models import (
     missing_content,
 )
 from interpreter.agent.streamed_reply import MAX_NOT_RUN, StreamedReply, is_block
-from interpreter.computer_api.runtime_pool import unknown_language
 from interpreter.errors import InterpreterError, LimitReachedError, ModelError, RepeatingReplyError, UsageError
 from interpreter.llm.reply_parser import repaired
 from interpreter.llm.text_mode import PROSE_LANGUAGES
 from interpreter.messages import DECLINED, Chunk, Fold, Message
 from interpreter.policy.review import UNATTENDED, BlockReview, decision, format_findings
 from interpreter.runtimes.missing_packages import only_installs
+from interpreter.runtimes.pool import unknown_language
 from interpreter.session import Action, ActionContext, ActionFields, Block, Event, Publisher, Session, ToolCall, new_id
 from interpreter.sigint import interrupted_here
 from interpreter.tools.toolbox import problem_with, read_arguments

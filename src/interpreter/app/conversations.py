@@ -11,13 +11,13 @@ from dataclasses import dataclass
 
 from interpreter.api import OpenInterpreter
 from interpreter.app import perform, result_of
-from interpreter.computer_api.runtime_pool import Outcomes
 from interpreter.console_text import counted, first_few
 from interpreter.errors import ConversationFileError, LanguageNotFound, NotRestorableError
 from interpreter.host import files
 from interpreter.policy.policy import mode_of
 from interpreter.questions import APPROVE, REFUSE, Choose, Question
 from interpreter.runtimes.base import BaseLanguage
+from interpreter.runtimes.pool import Outcomes
 from interpreter.runtimes.state import Restored
 from interpreter.session import Block, Do, Event, Ids, Publisher
 from interpreter.session.journal import SavedSession, Summary, find, listed

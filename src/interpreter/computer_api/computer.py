@@ -13,13 +13,13 @@ from difflib import get_close_matches
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from interpreter.computer_api.runtime_pool import Language, Outcomes, RuntimePool
 from interpreter.computer_api.tool import TOOLS, ComputerTool, Picture, help_on, info, kind_of
 from interpreter.config.settings import ComputerSettings
 from interpreter.errors import InterpreterError, NotRestorableError, UnknownSettingError, UsageError
 from interpreter.messages import UNFLAGGED, Chunk, Framer, fold, only_original
 from interpreter.runtimes import Registry, resolve
 from interpreter.runtimes.base import BaseLanguage
+from interpreter.runtimes.pool import Language, Outcomes, RuntimePool
 from interpreter.session import Actor, Block, Permissions, Session
 from interpreter.sigint import Guarded, call_user_code
 

@@ -212,7 +212,7 @@ class Keeper:
         """Return the runtime of a language, made on first use."""
         with self._lock:
             if name not in self._languages:
-                language: Any = BUILT_IN.describe(name)
+                language: Any = BUILT_IN.describe(name).variant(self.context)
                 self._languages[name] = language(self)
             return self._languages[name]
 

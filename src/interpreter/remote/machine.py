@@ -361,7 +361,7 @@ class Machine:
     def languages(self, here: list[type[BaseLanguage]], is_own: bool) -> list[type[BaseLanguage]]:
         """List the machine's languages: by the names that they have here, or with `@` and the machine's name."""
         return [
-            (RemoteLanguage if language.restore is BaseLanguage.restore else RestorableLanguage).of(
+            (RestorableLanguage if language.restorable else RemoteLanguage).of(
                 language, self, is_own, there=language.name, takes_keys=language.takes_keys, covered_by_undo=is_own
             )
             for language in here

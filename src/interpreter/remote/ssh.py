@@ -30,10 +30,10 @@ Ask = Callable[[str, bool], "str | None"]  # (prompt, whether the answer is secr
 
 PACKAGE = Path(__file__).parent.parent
 COPIED = (
-    "__init__.py errors.py version.py messages.py questions.py console_text.py sigint.py config/__init__.py "
+    "__init__.py errors.py leaves.py version.py messages.py questions.py console_text.py sigint.py config/__init__.py "
     "config/homes.py remote/__init__.py remote/keeper.py remote/link.py"
 )
-COPIED_FOLDERS = ("host", "runtimes", "workspace")
+COPIED_FOLDERS = ("host", "languages", "runtimes", "workspace")
 PREFIX = "interpreter-ssh-"
 ASKPASS = Path(__file__).with_name("askpass.py")
 OPTIONS = {

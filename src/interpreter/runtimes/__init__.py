@@ -1,4 +1,4 @@
-"""Live runtimes: the driver protocol, and one folder per language.
+"""Live runtimes: the driver protocol, and the languages that every session needs.
 
 A language's class says everything that other parts know about it (`base.py`); a registry finds the class by name.
 """
@@ -6,11 +6,11 @@ A language's class says everything that other parts know about it (`base.py`); a
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cache
-from importlib import import_module
-from typing import Any
 
+from interpreter.leaves import exists
+from interpreter.leaves import load as resolve
 from interpreter.runtimes.base import DISPLAYED, BaseLanguage
+from interpreter.runtimes.built_in import ROWS
 
 __all__ = ["BUILT_IN", "BaseLanguage", "Registry", "built_in_languages", "resolve"]
 
@@ -18,18 +18,12 @@ Language = type[BaseLanguage]
 
 
 def built_in_languages() -> list[Language]:
-    """List the languages that come with the package, most used first: those that the packages in this folder export."""
-    from pkgutil import iter_modules
-
-    packages = [import_module(f"{__name__}.{module.name}") for module in iter_modules(__path__) if module.ispkg]
-    exported = [getattr(package, name) for package in packages for name in getattr(package, "__all__", ())]
-    classes = [each for each in exported if isinstance(each, type) and issubclass(each, BaseLanguage)]
-    return sorted(classes, key=lambda language: (language.order, language.name))
+    """List the languages that this installation has, most used first."""
+    return [row for row in ROWS if exists(row.implementation)]
 
 
-@cache
 def _built_in() -> tuple[Language, ...]:
-    return (*built_in_languages(), *DISPLAYED)
+    return (*ROWS, *DISPLAYED)
 
 
 class Registry:
@@ -57,9 +51,3 @@ class Registry:
 
 
 BUILT_IN = Registry()
-
-
-def resolve(reference: str) -> Any:
-    """Resolve a reference such as `package.module:name`."""
-    module, _, name = reference.partition(":")
-    return getattr(import_module(module), name)

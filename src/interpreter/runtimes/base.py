@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from interpreter.errors import NotPreviewableError, NotRestorableError, UsageError
+from interpreter.leaves import load
 
 if TYPE_CHECKING:
     from interpreter.questions import Step
@@ -72,14 +73,24 @@ class BaseLanguage:
     handles_interrupts = False
     install: str = ""  # the commands that install the program that runs it
     order: int = 100  # its position among the built-in languages, most used first
+    # For a language of the package, its row in `built_in.py`: the class that runs it, as `package.module:name`.
+    implementation: str = ""
+    programs: Sequence[str] = ()  # one of these has to be installed
+    has_version: bool = True  # whether to ask `version` for a version, and not only look for the programs
+    restorable: bool = False  # whether its variables can return to earlier states
     runs_on: str = ""  # the machine that its code runs on, if that is not this one
     covered_by_undo: bool = True  # whether changes that its blocks make to workspace files can be undone
     is_common: bool = True  # whether small models are offered it: a longer list makes them choose badly
 
+    def __init_subclass__(cls) -> None:
+        cls.restorable = cls.restorable or cls.restore is not BaseLanguage.restore
+
     @classmethod
     def variant(cls, context: RuntimeContext) -> type[BaseLanguage]:
         """Return the class that runs blocks with these settings."""
-        return cls
+        own = vars(cls).get("implementation")
+        implementation: type[BaseLanguage] = load(own).variant(context) if own else cls
+        return implementation
 
     def version(self) -> str | None:
         """Return what runs it, for the model: such as `Node.js 20.11`; None if that is missing, empty if irrelevant."""

@@ -20,7 +20,6 @@ BRIDGE = Path(__file__).with_name("bridge.py")
 class ProgramLanguage(LiveLanguage):
     """A language whose blocks another program runs, through `bridge.py`."""
 
-    programs: Sequence[str] = ()  # the first of these that is installed runs it
     # The program's arguments: `{file}` is the block; a driver gets `{commands}` and `{replies}`.
     arguments: Sequence[str] = ()
     worker: Path = BRIDGE  # the file that runs beside the program and speaks frames with the host

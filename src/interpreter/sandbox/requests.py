@@ -28,8 +28,8 @@ from interpreter.sandbox.proxy import ProxyVerdict, is_listed, is_public
 from interpreter.sandbox.sandbox import LEADING_OUT, Access, Sandbox, full, is_harmless
 
 if TYPE_CHECKING:
-    from interpreter.computer_api.runtime_pool import RuntimePool
     from interpreter.messages import Chunk
+    from interpreter.runtimes.pool import RuntimePool
     from interpreter.session import Block
 
 Scope = Literal["block", "session", "always"]

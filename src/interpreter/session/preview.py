@@ -22,8 +22,8 @@ from interpreter.workspace.merge import Layer, write_layer
 from interpreter.workspace.restore import Written
 
 if TYPE_CHECKING:
-    from interpreter.computer_api.runtime_pool import RuntimePool
     from interpreter.messages import Chunk
+    from interpreter.runtimes.pool import RuntimePool
     from interpreter.workspace.diff import Parse
 
 OURS = "interpreter-"  # how our own folders among the temporary files begin

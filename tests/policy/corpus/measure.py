@@ -18,7 +18,7 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from interpreter.runtimes.sql import DRIVER as SQL_DRIVER
+from interpreter.languages.sql import DRIVER as SQL_DRIVER
 from policy.corpus import EFFECTS, Measured, Snippet, effects, snippets
 
 SPACE = "/srv/space"

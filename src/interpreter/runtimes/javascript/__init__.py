@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from interpreter.errors import RuntimeStartError
+from interpreter.runtimes import built_in
 from interpreter.runtimes.block import Channels
 from interpreter.runtimes.launch import Launch, program_version
 from interpreter.runtimes.live import LiveLanguage
@@ -31,21 +32,10 @@ void require('module')._initPaths();
 """
 
 
-class JavaScript(LiveLanguage):
+class JavaScript(built_in.JavaScript, LiveLanguage):
     """Node with the variables of earlier blocks."""
 
-    name = "JavaScript"
-    aliases: Sequence[str] = ("js", "node", "nodejs", "ecmascript")
-    file_extension = "js"
-    comment = "//"
-    definitions = r"^(?:const|let|var|(?:async\s+)?function\*?|class)\s+([A-Za-z_$][\w$]*)"
-    quotes_paths = True
     shared_form = "json"
-    analysis: str | None = "interpreter.policy.analysis.javascript:analyze"
-    scanners: Sequence[str] = ("interpreter.policy.scanners.scanner:SEMGREP",)
-    cell_magic: str | None = "%%script node"
-    install = "apt install nodejs; macOS: brew install node; others: nodejs.org (18 or later)"
-    order = 3
     installer = "npm"
 
     _pipes = 0  # how many pairs were made

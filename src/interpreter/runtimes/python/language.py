@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from interpreter.errors import NotRestorableError
 from interpreter.messages import Chunk
+from interpreter.runtimes import built_in
 from interpreter.runtimes.block import notice
 from interpreter.runtimes.launch import Launch, RuntimeContext, program_version
 from interpreter.runtimes.live import LiveLanguage
@@ -34,24 +35,13 @@ ENDED = "The Python session has ended. Run a block first."
 GONE = "That state of the Python session is no longer available: it was too old, or memory was low."
 
 
-class Python(LiveLanguage):
+class Python(built_in.Python, LiveLanguage):
     """Keeps variables, imports and functions from block to block; uses IPython if it is installed."""
 
-    name = "Python"
-    aliases = ("py", "python3", "ipython")
-    file_extension = "py"
-    definitions = r"^(?:(?:async\s+)?def\s+|class\s+)([A-Za-z_]\w*)|^([A-Za-z_]\w*)\s*(?::[^=\n]+)?=(?!=)"
-    quotes_paths = True
     uses_environment = True
     installer = "pip"
     shared_form = "json"
-    analysis = "interpreter.policy.analysis.python:analyze"
-    scanners = ("interpreter.policy.scanners.scanner:BANDIT", "interpreter.policy.scanners.scanner:SEMGREP")
-    scan_parts = "interpreter.policy.scanners.scanner:python_parts"
-    cell_magic = ""
     has_views = True
-    script = "interpreter.export.script.steps:add_python"
-    order = 1
     needs_posix = (
         'need Linux or macOS. On Windows, run Open Interpreter inside WSL, or set computer.python = "in-process" to '
         "run Python in your own process."

@@ -21,6 +21,7 @@ if sys.platform != "win32":
 
 from interpreter.errors import NotRestorableError, RuntimeStartError, UsageError
 from interpreter.messages import Chunk
+from interpreter.runtimes import built_in
 from interpreter.runtimes.block import Channels, OutputChannel, console
 from interpreter.runtimes.launch import KEYBOARD, Containment, Launch, path_of, program_version
 from interpreter.runtimes.live import HasContext, LiveLanguage, Run
@@ -104,24 +105,10 @@ VARIABLE = re.compile(r"\$\{?(\w*)\Z")
 STARTER = Path(__file__).parent.with_name("python") / "driver" / "start.py"  # enters an overlay
 
 
-class Shell(LiveLanguage):
+class Shell(built_in.Shell, LiveLanguage):
     """Keeps directory, variables, functions, aliases and options from block to block, even after an `exit`."""
 
-    name = "Shell"
-    aliases = ("bash", "sh", "zsh", "batch", "bat")
-    file_extension = "sh"
-    lexer = "bash"
-    definitions = r"^(?:export\s+)?([A-Za-z_]\w*)="
-    takes_keys = True
     uses_environment = True
-    explains_failures = False
-    analysis = "interpreter.policy.analysis.shell:analyze"
-    scanners = ("interpreter.policy.scanners.scanner:SHELLCHECK", "interpreter.policy.scanners.scanner:SEMGREP")
-    cell_magic = "%%bash"
-    cell_setup = "interpreter.export.notebook:notebook_setup"
-    script = "interpreter.export.script.steps:add_shell"
-    install = "apt install bash"
-    order = 2
 
     _dialect: ShellDialect
     _keyboard: ShellTerminal | None = None

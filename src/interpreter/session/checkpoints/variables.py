@@ -24,8 +24,8 @@ from interpreter.session.journal.file import VARIABLES
 
 if TYPE_CHECKING:
     from interpreter.agent.agent import Agent
-    from interpreter.computer_api.runtime_pool import Outcomes
     from interpreter.runtimes.live import LiveLanguage
+    from interpreter.runtimes.pool import Outcomes
     from interpreter.sandbox.sandbox import Sandbox
     from interpreter.session.journal import SavedSession
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
+import shutil
 import threading
 import traceback
 from collections.abc import Generator, Iterable, Mapping, Sequence
@@ -180,7 +181,7 @@ class RuntimePool:
             return self._running[language]
 
     def use(self, runtime: BaseLanguage) -> None:
-        self._running[type(runtime)] = runtime
+        self._running[self._computer.get_language(runtime.name) or type(runtime)] = runtime
 
     def keep_only(self, languages: Iterable[Language]) -> None:
         """End the runtimes of all other languages."""
@@ -211,12 +212,15 @@ class RuntimePool:
         settings = (context.python, context.shell, context.sql, context.containment, context.cwd)
         known = (languages, settings, env.get("VIRTUAL_ENV"), env.get("NODE_PATH"), *map(_modified_at, folders))
         if known != self._known:
-            self._found = [
-                (each, "" if each.version is BaseLanguage.version else self.runtime(each.name).version())
-                for each in languages
-            ]
+            self._found = [(each, self._version(each, env.get("PATH"))) for each in languages]
             self._known = known
         return self._found
+
+    def _version(self, language: Language, path: str | None) -> str | None:
+        if language.programs and not any(shutil.which(program, path=path) for program in language.programs):
+            return None
+        is_asked = language.has_version and (language.implementation or language.version is not BaseLanguage.version)
+        return self.runtime(language.name).version() if is_asked else ""
 
     def has_python_package(self, name: str) -> bool:
         """Return whether Python blocks can import a package, without starting a runtime."""
@@ -457,7 +461,7 @@ class RuntimePool:
         runtimes = {
             each.name: self._running.get(each) or self._make(each)
             for each in self._computer.languages
-            if each.state is not BaseLanguage.state
+            if each.restorable
         }
         states = {name: runtime.state for name, runtime in runtimes.items() if runtime.state is not None}
         return Mark(states, shared.cwd, dict(shared.exported))

@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 from interpreter.host.files import read_bytes
+from interpreter.runtimes import built_in
 from interpreter.runtimes.bridge import CHANGED
 from interpreter.runtimes.program import ProgramLanguage
 from interpreter.runtimes.protocol import Frame
@@ -16,19 +17,10 @@ __all__ = ["Fish"]
 NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 
 
-class Fish(ProgramLanguage):
+class Fish(built_in.Fish, ProgramLanguage):
     """fish without its configuration, with the variables, functions and directory of earlier blocks."""
 
-    name = "Fish"
-    file_extension = "fish"
-    definitions = r"^(?:function\s+|set\s+(?:-\w+\s+)*)([A-Za-z_]\w*)"
-    explains_failures = False
-    cell_magic = "%%script fish"
-    programs = ("fish",)
     arguments = ("--no-config", str(Path(__file__).with_name("driver.fish")), "{file}", "{state}")
-    install = "apt install fish; macOS: brew install fish"
-    order = 15
-    is_common = False
 
     def apply_changes(self, event: Frame) -> None:
         """Give the variables that the block exported to the other languages."""

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from interpreter.questions import Question, Step
+from interpreter.runtimes import built_in
 from interpreter.runtimes.base import BaseLanguage
 from interpreter.runtimes.launch import RuntimeContext
 from interpreter.runtimes.live import HasContext, LiveLanguage
@@ -18,20 +19,8 @@ __all__ = ["SQL"]
 DRIVER = Path(__file__).with_name("driver.py")
 
 
-class SQL(BaseLanguage):
+class SQL(built_in.SQL, BaseLanguage):
     """DuckDB if the session's Python has it, else SQLite; or the database that `computer.sql` names."""
-
-    name = "SQL"
-    aliases = ("duckdb", "sqlite")
-    file_extension = "sql"
-    comment = "--"
-    lexer = "sql"
-    analysis = "interpreter.policy.analysis.sql:analyze"
-    sandboxable = True
-    handles_interrupts = True
-    install = "interpreter --install sql, for DuckDB"
-    order = 12
-    is_common = False
 
     def __init__(self, computer: HasContext | None = None) -> None:
         self._pool: Any = getattr(computer, "runtimes", computer)

@@ -10,6 +10,7 @@ from pathlib import Path
 from interpreter.host.browsers import installed_browsers
 from interpreter.host.processes import which
 from interpreter.messages import Chunk
+from interpreter.runtimes import built_in
 from interpreter.runtimes.block import notice
 from interpreter.runtimes.launch import program_version
 from interpreter.runtimes.program import ProgramLanguage
@@ -22,20 +23,11 @@ SHELLS = ("chromium-headless-shell", "chrome-headless-shell")  # smaller, withou
 PLAYWRIGHT = "~/.cache/ms-playwright/chromium*/chrome-linux*/*"
 
 
-class HTML(ProgramLanguage):
+class HTML(built_in.HTML, ProgramLanguage):
     """A page, shown by a headless browser if there is one. It leaves no state."""
 
-    name = "HTML"
-    aliases: Sequence[str] = ("htm",)
-    file_extension = "html"
-    quotes_paths = True
     shared_form = "json"
-    analysis: str | None = "interpreter.policy.analysis:analyze_page"
-    cell_magic: str | None = "%%html"
     worker = Path(__file__).with_name("driver.py")
-    install = "apt install chromium-headless-shell, or Chrome"
-    order = 16
-    is_common = False
 
     def browser(self) -> str | None:
         named = self.context.browser
@@ -62,19 +54,10 @@ class HTML(ProgramLanguage):
         return Restored()  # a page leaves nothing behind
 
 
-class React(HTML):
+class React(built_in.React, HTML):
     """JSX or TSX, made into a page with React and esbuild, which come from npm."""
 
-    name = "React"
-    aliases = ("jsx", "tsx")
-    file_extension = "jsx"
-    comment = "//"
-    lexer = "jsx"
-    cell_magic = None
-    programs = ("npm",)
-    install = "apt install npm; macOS: brew install node"
     installer = "npm"
-    order = 17
 
     def installed(self) -> str | None:
         return f"npm, {super().installed()}" if self.program() else None

@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
+from interpreter.runtimes import built_in
 from interpreter.runtimes.program import ProgramLanguage
 
 __all__ = ["AppleScript"]
 
 
-class AppleScript(ProgramLanguage):
+class AppleScript(built_in.AppleScript, ProgramLanguage):
     """Runs blocks with osascript, which gets the block as a file: nothing in it passes through a shell."""
 
-    name = "AppleScript"
-    file_extension = "applescript"
-    comment = "--"
-    cell_magic = "%%script osascript"
-    programs = ("osascript",)
     arguments = ("{file}",)
-    install = "it comes with macOS, and runs nowhere else"
-    order = 21
-    is_common = False

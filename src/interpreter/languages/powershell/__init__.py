@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
+from interpreter.runtimes import built_in
 from interpreter.runtimes.program import ProgramLanguage
 
 __all__ = ["PowerShell"]
 
 
-class PowerShell(ProgramLanguage):
+class PowerShell(built_in.PowerShell, ProgramLanguage):
     """PowerShell 7 or later; it keeps no variables between blocks."""
 
-    name = "PowerShell"
-    aliases = ("pwsh", "posh")
-    file_extension = "ps1"
-    lexer = "powershell"
-    cell_magic = "%%script pwsh -NoProfile -Command -"
-    programs = ("pwsh",)
     arguments = ("-NoLogo", "-NoProfile", "-NonInteractive", "-File", "{file}")
-    install = "see https://aka.ms/install-powershell; macOS: brew install powershell"
-    order = 20
-    is_common = False

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from interpreter.runtimes import built_in
 from interpreter.runtimes.launch import Launch
 from interpreter.runtimes.missing_packages import package_names
 from interpreter.runtimes.program import ProgramLanguage
@@ -25,24 +26,12 @@ INSTALL = """local({{
 }})"""
 
 
-class R(ProgramLanguage):
+class R(built_in.R, ProgramLanguage):
     """R with the variables of earlier blocks."""
 
-    name = "R"
-    aliases = ("rscript", "rlang")
-    file_extension = "R"
-    definitions = r"^([A-Za-z.][\w.]*)\s*(?:<-|=(?!=))"
-    quotes_paths = True
     shared_form = "r"
-    lexer = "r"
-    analysis = "interpreter.policy.analysis.r:analyze"
-    cell_magic = "%%script Rscript -"
-    programs = ("Rscript",)
     arguments = ("--no-save", "--no-restore", str(Path(__file__).with_name("driver.R")), "{commands}", "{replies}")
     persistent = True
-    install = "apt install r-base-core; macOS: brew install r"
-    order = 10
-    is_common = False
     installer = "r"
 
     def launch(self) -> Launch:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from interpreter.runtimes import built_in
 from interpreter.runtimes.javascript import JavaScript
 from interpreter.runtimes.protocol import Frame
 
@@ -14,20 +15,8 @@ STRIPS_TYPES = (22, 13)  # the first version of Node that does it itself
 COMPILERS = ("esbuild", "typescript")
 
 
-class TypeScript(JavaScript):
+class TypeScript(built_in.TypeScript, JavaScript):
     """Node with the variables of earlier TypeScript blocks."""
-
-    name = "TypeScript"
-    aliases = ("ts", "tsx")
-    file_extension = "ts"
-    lexer = "typescript"
-    definitions = r"^(?:const|let|var|(?:async\s+)?function\*?|class|enum|interface|type)\s+([A-Za-z_$][\w$]*)"
-    analysis = None
-    scanners = ()
-    cell_magic = None
-    install = "Node.js 22.13 or later; with an older one also npm install -g esbuild"
-    order = 14
-    is_common = False
 
     def version(self) -> str | None:
         version = super().version()
