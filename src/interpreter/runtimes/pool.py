@@ -140,6 +140,7 @@ class RuntimePool:
 
     def apply_sandbox(self) -> None:
         """Start new runtimes in the sandbox that the settings ask for, or in none."""
+        _ = self._computer.session  # with it comes what contains code
         shared, contain, settings = self.context, self._computer.contain, self.settings
         if contain is None or settings is None:
             return
