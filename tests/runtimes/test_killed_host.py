@@ -15,7 +15,7 @@ import pytest
 from waiting import until
 
 HOST = """
-import random, sys
+import random, sys, threading
 from interpreter import OpenInterpreter
 chance = random.Random(int(sys.argv[1]))
 computer, others = OpenInterpreter().computer, []
@@ -28,11 +28,16 @@ def step():
         computer.run("python", "os._exit(1)")
     elif what < 0.65:
         computer.run("shell", "v=1; sleep 1000 & (setsid sleep 1000 &)")
-    elif what < 0.9 and computer.runtimes.runtime("python").points():
+    elif what < 0.8 and computer.runtimes.runtime("python").points():
         computer.runtimes.runtime("python").restore(chance.choice(computer.runtimes.runtime("python").points()))
     elif len(others) < 3:
         others.append(OpenInterpreter().computer)
+        block = threading.Thread(target=computer.run, args=("python", "import time; time.sleep(0.03)"))
+        if chance.random() < 0.7:
+            block.start()
         computer.runtimes.split(others[-1].runtimes)
+        if block.ident:
+            block.join()
     else:
         others.pop().terminate()
 while True:

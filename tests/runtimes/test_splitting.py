@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import random
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -14,12 +19,12 @@ import pytest
 
 from interpreter import OpenInterpreter
 from interpreter.computer_api import Computer
-from interpreter.errors import BusyError, NotRestorableError
+from interpreter.errors import NotPreviewableError, NotRestorableError
 from interpreter.runtimes.state import Restored
 from runtimes.test_snapshots import UNSHARE
 from runtimes.test_snapshots_libraries import DEFINED, NATIVE_THREAD, SHOWN
 from sampling import some
-from waiting import is_running, until_ended
+from waiting import in_thread, is_running, until, until_ended, worker_of
 
 Make = Callable[[], Computer]
 
@@ -235,13 +240,288 @@ def test_runtimes_that_never_ran_are_not_started(make: Make) -> None:
     assert not second.runtimes.is_alive("python")
 
 
-def test_a_running_block_cannot_be_split(make: Make) -> None:
+# -- while a block is running ----------------------------------------------------------------------------------------
+
+BEFORE = "import os; values = [1]; values.append(2)"
+CHANGES = "values.append(3); made = 1; os.environ['MADE'] = '1'; os.chdir('/')"
+VALUES = "print(values, 'made' in globals(), os.environ.get('MADE'), os.getcwd())"
+
+
+class Waiting:
+    """A block that runs in another thread, and waits for a named pipe."""
+
+    def __init__(self, computer: Computer, code: str = CHANGES, language: str = "python") -> None:
+        self._folder = Path(tempfile.mkdtemp())
+        self._pipe, started = self._folder / "pipe", self._folder / "started"
+        os.mkfifo(self._pipe)
+        if language == "shell":
+            code += f"; echo > {started}; cat {self._pipe}; echo over"
+        else:
+            code += f"\nopen({str(started)!r}, 'w').close(); print(open({str(self._pipe)!r}).read() + 'over')"
+        self._thread, self._output = in_thread(text, computer, language, code)
+        until(started.exists, "the block to begin")
+
+    def end(self) -> str:
+        """Let the block end; returns its output."""
+        self._pipe.write_text("")
+        return self.output()
+
+    def output(self) -> str:
+        self._thread.join(60)
+        shutil.rmtree(self._folder)
+        return str(self._output[0])
+
+
+def split_python(first: Computer, second: Computer) -> None:
+    assert first.runtimes.split(second.runtimes)["Python"] == Restored()
+
+
+def test_a_copy_made_while_a_block_runs_has_the_state_before_it(make: Make) -> None:
     first, second = make(), make()
-    chunks = first.run("python", "import time\nprint(1)\ntime.sleep(1000)", stream=True)
+    python(first, BEFORE)
+    mark, place = first.mark(), os.getcwd()
+    block = Waiting(first)
+    split_python(first, second)
+    assert python(second, VALUES) == f"[1, 2] False None {place}\n"
+    assert block.end() == "over\n"
+    assert python(first, VALUES) == "[1, 2, 3] True 1 /\n"
+    first.go_back(mark)
+    assert python(first, VALUES) == f"[1, 2] False None {place}\n"
+    assert second.runtimes.state("python") != first.runtimes.state("python")
+
+
+def test_several_copies_of_one_running_block_and_a_copy_of_a_copy(make: Make) -> None:
+    first, second, third, fourth = make(), make(), make(), make()
+    python(first, BEFORE)
+    block = Waiting(first)
+    split_python(first, second)
+    split_python(first, third)
+    python(second, "values.append('second')")
+    other = Waiting(second, "values.append('unfinished')")
+    split_python(second, fourth)
+    assert block.end() == other.end() == "over\n"
+    shown = [python(computer, "print(values)") for computer in (first, second, third, fourth)]
+    assert shown == [
+        "[1, 2, 3]\n",
+        "[1, 2, 'second', 'unfinished']\n",
+        "[1, 2]\n",
+        "[1, 2, 'second']\n",
+    ]
+
+
+def test_a_copy_of_a_copy_in_its_first_block_has_what_it_began_with(make: Make) -> None:
+    first, second, third = make(), make(), make()
+    python(first, BEFORE)
+    block = Waiting(first)
+    split_python(first, second)
+    other = Waiting(second)
+    split_python(second, third)
+    assert python(third, "print(values)") == "[1, 2]\n"
+    assert block.end() == other.end() == "over\n"
+
+
+def test_a_copy_made_during_the_first_block_is_empty(make: Make) -> None:
+    first, second = make(), make()
+    first.undo_snapshots = 0
+    block = Waiting(first, "import os; made = 1")
+    assert first.runtimes.split(second.runtimes)["Python"] == Restored()
+    assert python(second, "print('made' in globals())") == "False\n"
+    assert block.end() == "over\n"
+    block = Waiting(first, "made=1", "shell")
+    assert first.runtimes.split(make().runtimes)["Shell"] == Restored()
+    assert block.end() == "over\n"
+
+
+def test_without_snapshots_a_running_block_cannot_be_copied(make: Make) -> None:
+    first, second = make(), make()
+    first.undo_snapshots = 0
+    python(first, BEFORE)
+    block = Waiting(first)
+    refusal = first.runtimes.split(second.runtimes)["Python"]
+    assert isinstance(refusal, NotRestorableError)
+    assert "no snapshot of the variables before it was kept" in str(refusal)
+    assert block.end() == "over\n"
+    assert python(second, "print('values' in globals())") == "False\n"
+
+
+@pytest.mark.needs("node")
+def test_a_running_language_without_copies_is_refused_as_an_idle_one(make: Make) -> None:
+    first, second = make(), make()
+    text(first, "javascript", "let x = 1")
+    chunks = first.run("javascript", "console.log(1); await new Promise(() => 0)", stream=True)
     next(chunk for chunk in chunks if chunk.get("format") == "output")
-    with pytest.raises(BusyError):
-        first.runtimes.split(second.runtimes)
+    assert isinstance(first.runtimes.split(second.runtimes)["JavaScript"], NotRestorableError)
     chunks.close()
+
+
+def test_a_session_can_be_split_by_the_thread_that_reads_its_block(make: Make) -> None:
+    """Also when it lags so far behind that nothing more is read from the block."""
+    first, second = make(), make()
+    python(first, BEFORE)
+    chunks = first.run("python", "values.append(3); print('x' * (32 << 20)); values.append(4)", stream=True)
+    next(chunk for chunk in chunks if chunk.get("format") == "output")
+    split_python(first, second)
+    assert python(second, "print(values)") == "[1, 2]\n"
+    assert sum(len(chunk["content"]) for chunk in chunks if chunk.get("format") == "output") > 1 << 20
+    assert python(first, "print(values)") == "[1, 2, 3, 4]\n"
+
+
+def test_a_block_that_has_ended_unread_counts_as_finished(make: Make) -> None:
+    first, second = make(), make()
+    python(first, BEFORE)
+    chunks = first.run("python", "print(1); values.append(3); os.chdir('/')", stream=True)
+    next(chunk for chunk in chunks if chunk.get("format") == "output")
+    runtime = first.runtimes.runtime("python").runtime  # type: ignore[attr-defined]
+    assert runtime.block.ended.wait(60)
+    split_python(first, second)
+    assert python(second, "print(values, os.getcwd())") == "[1, 2, 3] /\n"
+    list(chunks)
+    assert python(first, "print(values, os.getcwd())") == "[1, 2, 3] /\n"
+
+
+def test_a_copy_made_while_a_preview_is_open_has_nothing_of_it(make: Make) -> None:
+    first, second = make(), make()
+    python(first, BEFORE)
+    try:
+        preview = first.preview("python", "values.append(3)").run()
+    except NotPreviewableError as error:
+        pytest.skip(str(error))
+    split_python(first, second)
+    assert python(second, "print(values)") == "[1, 2]\n"
+    preview.apply()
+    assert python(first, "print(values)") == "[1, 2, 3]\n"
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh"])
+def test_a_running_shell_is_copied_from_the_state_before_its_block(make: Make, shell: str) -> None:
+    if not shutil.which(shell):
+        pytest.skip(f"{shell} is not installed")
+    first, second, third = make(), make(), make()
+    first.shell = second.shell = third.shell = shell
+    place = os.getcwd()
+    text(first, "shell", "v=1; f() { echo f$v; }; export E=1")
+    mark = first.mark()
+    block = Waiting(first, "v=2; export E=2; cd /", "shell")
+    assert first.runtimes.split(second.runtimes)["Shell"] == Restored()
+    other = Waiting(second, "v=3; export E=3; cd /usr", "shell")
+    assert second.runtimes.split(third.runtimes)["Shell"] == Restored()
+    assert text(third, "shell", "f; echo $E $PWD") == f"f1\n1 {place}\n"
+    assert block.end() == other.end() == "over\n"
+    assert text(first, "shell", "f; echo $E $PWD") == "f2\n2 /\n"
+    assert text(second, "shell", "f; echo $E $PWD") == "f3\n3 /usr\n"
+    first.go_back(mark)
+    assert text(first, "shell", "f; echo $E $PWD") == f"f1\n1 {place}\n"
+
+
+def test_a_shell_that_returned_to_a_state_is_copied_from_there(make: Make) -> None:
+    first, second = make(), make()
+    text(first, "shell", "v=1")
+    mark = first.mark()
+    text(first, "shell", "v=2")
+    first.go_back(mark)
+    block = Waiting(first, "v=3", "shell")
+    assert first.runtimes.split(second.runtimes)["Shell"] == Restored()
+    assert text(second, "shell", "echo $v") == "1\n"
+    assert block.end() == "over\n"
+
+
+def test_threads_that_cannot_be_copied_are_listed_while_a_block_runs(make: Make) -> None:
+    first, second = make(), make()
+    python(first, "import threading; over = threading.Event(); values = [1]")
+    python(first, "threading.Thread(target=over.wait, name='watcher').start()")
+    block = Waiting(first, "values.append(2)")
+    assert "the thread watcher" in str(first.runtimes.split(second.runtimes)["Python"])
+    assert python(second, "print(values, over.is_set())") == "[1] False\n"
+    assert block.end() == "over\n"
+    python(first, "over.set()")
+
+
+def test_variables_move_to_a_new_process_while_a_block_runs(make: Make) -> None:
+    first, second = make(), make()
+    python(first, NATIVE_THREAD)
+    python(first, DEFINED)
+    block = Waiting(first, "base = 0")
+    assert "steps (generator)" in str(first.runtimes.split(second.runtimes)["Python"])
+    assert python(second, SHOWN) == "13 2 base3 Pair(a=1, b=[2]) True True 16 [1]\n"
+    assert block.end() == "over\n"
+
+
+def test_copies_of_a_running_session_leave_no_process(make: Make) -> None:
+    first = make()
+    python(first, BEFORE)
+    block = Waiting(first)
+    supervisor = supervisor_of(first)
+    before = {process.pid for process in supervisor.children(recursive=True)}
+    for _ in range(20):
+        copy = make()
+        split_python(first, copy)
+        assert python(copy, "print(values)") == "[1, 2]\n"
+        copy.terminate()
+    until(lambda: {process.pid for process in supervisor.children(recursive=True)} == before, "the copies to be gone")
+    assert block.end() == "over\n"
+
+
+def supervisor_of(computer: Computer) -> psutil.Process:
+    worker = worker_of(computer.runtimes.runtime("python").runtime)  # type: ignore[attr-defined]
+    supervisor = worker.parent()
+    assert supervisor is not None
+    return supervisor
+
+
+def snapshot_of(computer: Computer) -> psutil.Process:
+    """The snapshot of the state before the running block."""
+    worker = worker_of(computer.runtimes.runtime("python").runtime)  # type: ignore[attr-defined]
+    return max(worker.children(), key=psutil.Process.create_time)
+
+
+@pytest.mark.parametrize("killed", ["snapshot", "worker", "supervisor", "terminated"])
+def test_a_copy_of_a_running_session_outlives_what_it_came_from(make: Make, killed: str) -> None:
+    first, second = make(), make()
+    python(first, BEFORE)
+    block = Waiting(first)
+    split_python(first, second)
+    worker = worker_of(first.runtimes.runtime("python").runtime)  # type: ignore[attr-defined]
+    if killed == "terminated":
+        first.terminate()
+    else:
+        {"snapshot": snapshot_of(first), "worker": worker, "supervisor": supervisor_of(first)}[killed].kill()
+    assert block.end() == "over\n" if killed == "snapshot" else block.output() != "over\n"
+    assert python(second, "print(values)") == "[1, 2]\n"
+    python(second, "values.append(5); os._exit(1)")
+    assert python(second, "print(values)") == "[1, 2]\n"
+
+
+def test_a_snapshot_that_was_killed_is_not_copied(make: Make) -> None:
+    first, second = make(), make()
+    python(first, BEFORE)
+    block = Waiting(first)
+    snapshot_of(first).kill()
+    assert isinstance(first.runtimes.split(second.runtimes)["Python"], NotRestorableError)
+    assert block.end() == "over\n"
+    assert python(first, "print(values)") == "[1, 2, 3]\n"
+
+
+@pytest.mark.parametrize("seed", some(4, range(40)))
+def test_whatever_is_killed_while_a_copy_is_made(make: Make, seed: int) -> None:
+    """A process of the copy, or the snapshot, ends at any moment: the copy works or is refused, and its origin goes on."""
+    chance = random.Random(seed)
+    first, second = make(), make()
+    python(first, BEFORE)
+    block = Waiting(first)
+    snapshot, supervisor = snapshot_of(first), supervisor_of(first)
+    known = {process.pid for process in supervisor.children(recursive=True)} - {snapshot.pid}
+    thread, outcomes = in_thread(first.runtimes.split, second.runtimes)
+    time.sleep(chance.random() * 0.04)
+    made = [process for process in supervisor.children(recursive=True) if process.pid not in known]
+    for process in chance.sample(made, min(len(made), chance.randint(1, 3))):
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.kill()
+    thread.join(100)
+    assert isinstance(outcomes[0], dict)
+    python(second, "1")  # it may have been made before its processes were killed
+    assert python(second, "print(1)") == "1\n"
+    assert block.end() == "over\n"
+    assert python(first, "print(values)") == "[1, 2, 3]\n"
 
 
 HOST = """

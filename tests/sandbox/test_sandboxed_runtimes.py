@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from interpreter.errors import SandboxUnavailableError
 from interpreter.runtimes.python.in_process import InProcessPython
 from interpreter.sandbox.containment import containment_for
 from interpreter.sandbox.sandbox import Access, ResourceLimits, Sandbox
-from waiting import until
+from waiting import in_thread, until
 
 from .conftest import Inside
 
@@ -167,6 +168,29 @@ def test_terminating_the_runtime_ends_its_background_processes(inside: Inside) -
     inside["shell"].terminate()
     assert not session._process
     # `no_strays` checks that no process is left.
+
+
+@pytest.mark.parametrize("language", ["python", "shell"])
+def test_a_running_session_is_copied_inside(inside: Inside, workspace: Path, language: str) -> None:
+    before, waits, shown = {
+        "python": ("kept = [1]", "kept.append(2); open('begun', 'w'); open('pipe').read()", "print(*kept)"),
+        "shell": ("kept=1", "kept='1 2'; echo >begun; cat pipe", "echo $kept"),
+    }[language]
+    os.mkfifo(workspace / "pipe")
+    inside.do(language, before)
+    thread, ran = in_thread(inside.do, language, waits)
+    until((workspace / "begun").exists, "the block to begin")
+    copies = [Inside(inside.containment), Inside(inside.containment)]
+    for copy in copies:
+        copy.languages[language], _ = inside[language].split(copy)
+    (workspace / "pipe").write_text("")
+    thread.join(60)
+    assert ran[0].ended == "done"
+    assert inside.do(language, shown).text == "1 2\n"
+    for ended, left in ((inside, copies[0]), (copies[0], copies[1])):
+        ended[language].terminate()
+        assert left.do(language, shown).text == "1\n"
+    copies[1][language].terminate()
 
 
 def test_turning_the_sandbox_on_starts_a_new_runtime(contained: Any, workspace: Path) -> None:

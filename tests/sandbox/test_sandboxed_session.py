@@ -14,9 +14,11 @@ import pytest
 from conversation import Chatting, chatting
 from interpreter import OpenInterpreter
 from interpreter.errors import NotPreviewableError, SandboxUnavailableError
+from interpreter.runtimes.state import Restored
 from interpreter.sandbox.containment import NAME
 from model_server import text, tool_call
 from sampling import some
+from waiting import in_thread, until
 
 __all__ = ["chatting"]
 pytestmark = pytest.mark.usefixtures("sandbox_available", "no_strays")
@@ -121,6 +123,24 @@ def test_a_fork_gets_its_own_sandbox(home: Path) -> None:
     finally:
         child.drop()
         interpreter.reset()
+
+
+def test_a_running_session_is_copied_into_another_sandbox(home: Path) -> None:
+    os.mkfifo("pipe")
+    interpreter, other = OpenInterpreter(sandbox="workspace"), OpenInterpreter(sandbox="workspace")
+    output(interpreter, "kept = [1, 2]")
+    code = "kept.append(3); open('begun', 'w'); print(open('pipe').read())"
+    thread, outputs = in_thread(output, interpreter, code)
+    until(Path("begun").exists, "the block to begin")
+    assert interpreter.runtimes.split(other.runtimes)["Python"] == Restored()
+    assert other.computer.context.containment is not interpreter.computer.context.containment
+    Path("pipe").write_text("read")
+    thread.join(60)
+    assert "read" in outputs[0]
+    assert "[1, 2, 3]" in output(interpreter, "print(kept)")
+    interpreter.reset()
+    assert "[1, 2]" in output(other, "print(kept)")
+    other.reset()
 
 
 def test_variables_are_not_copied_out_of_a_sandbox() -> None:

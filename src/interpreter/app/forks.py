@@ -86,8 +86,7 @@ def fork(parent: OpenInterpreter, workspace: str | Path | None = None) -> OpenIn
     child.computer.languages = parent.computer.languages
     child.tools.copy_from(parent.tools)
     child.forked = Fork(parent, folder, record, record.items, parent.computer.runtimes.split(child.computer.runtimes))
-    child.computer.context.cwd = _moved(parent.computer.context.cwd, source, target)
-    child.computer.context.exported = dict(parent.computer.context.exported)
+    child.computer.context.cwd = _moved(child.computer.context.cwd, source, target)
     child.journal.fork_from(parent.journal)
     return child
 

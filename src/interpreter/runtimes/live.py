@@ -453,21 +453,34 @@ class LiveLanguage(BaseLanguage):
             raise BusyError(refusal)
 
     def split(self, computer: HasContext) -> tuple[Self, Restored]:
-        self.check_idle(f"A {self.name} block is running, so its session can't be copied now.")
-        other = type(self)(computer)
-        if not self.has_begun():
-            return other, Restored()
-        if self.contained_in is not None and other.context.containment is None:
-            raise NotRestorableError(f"{self.name} variables in a sandbox can't be copied out of it.")
-        try:
-            restored = self.hand_over(other)
-        except BaseException:
-            other.terminate()
-            raise
-        self._note_place()
-        other._number, other._places = self.present, {self.present: self._places[self.present]}
-        other.known_cwd, other.known_env = self.known_cwd, dict(self.known_env)
-        other.known_shared = dict(self.known_shared)
+        """Begin a second one with a copy of the present state or, while a block is running, of the state before it."""
+        with self._order:
+            run = self._last
+            if run is not None and run.block.ended.is_set():
+                self._ending(run)
+            is_busy = run is not None and run.ending is None and run.runtime is self.runtime
+            state = self.state_before if is_busy else self.present
+            if not is_busy:
+                self._note_place()
+            place = self._places[state]
+            if self.runtime is not None and self.runtime.snapshots.in_dry_run:  # or a block that belongs to one
+                is_busy = True
+            if not is_busy:
+                return self._split(computer, state, place, None)  # no block can begin meanwhile
+        return self._split(computer, state, place, state)  # it may take longer than the block
+
+    def _split(self, computer: HasContext, state: int, place: Place, before: int | None) -> tuple[Self, Restored]:
+        other, restored = type(self)(computer), Restored()
+        if self.has_begun():
+            if self.contained_in is not None and other.context.containment is None:
+                raise NotRestorableError(f"{self.name} variables in a sandbox can't be copied out of it.")
+            try:
+                restored = self.hand_over(other, before)
+            except BaseException:
+                other.terminate()
+                raise
+        other._places = {state: place}
+        other._return_to(state)
         return other, restored
 
     @property
@@ -476,11 +489,14 @@ class LiveLanguage(BaseLanguage):
         return self.runtime.launch.containment if self.runtime is not None else None
 
     def has_begun(self) -> bool:
-        """Check whether a block has left anything, here or in the runtime that this one was copied from."""
-        return self.runtime is not None and (self.runtime.block is not None or self.runtime.inherits)
+        """Check whether a finished block has left anything, here or in the runtime that this one was copied from."""
+        return self.runtime is not None and (self.runtime.has_finished_block or self.runtime.inherits)
 
-    def hand_over(self, other: Any) -> Restored:
-        """Give the present state to another language of the same kind that has no runtime yet."""
+    def hand_over(self, other: Any, before: int | None) -> Restored:
+        """Give the present state to another language of the same kind that has no runtime yet.
+
+        While a block is running, `before` is the state before it, which is given instead.
+        """
         raise NotRestorableError(NOT_TAKEN_ALONG.format(name=self.name))
 
     def save(self, most: int, seconds: float) -> Saving | None:

@@ -365,6 +365,10 @@ class Runtime:
         return block
 
     @property
+    def has_finished_block(self) -> bool:
+        return self.block is not None and (self.block.finished or len(self._blocks) > 1)
+
+    @property
     def is_running_block(self) -> bool:
         """Check whether a block is running, attached or not."""
         return self.block is not None and not self.block.finished
@@ -552,9 +556,9 @@ class Runtime:
                 self._worker_exited(int(code))
             case ["gone", state]:
                 self.snapshots.states.discard(int(state))
-            case ["left" | "promoted" | "split" | "missing" | "settled" as what, *details]:
-                self.snapshots.changes.put((what, details))
-            case ["staying"] if self.first.parts:  # which still need it
+            case ["left" | "promoted" | "missing" | "settled" as what, *words]:
+                self.snapshots.changes.put((what, words))
+            case ["staying"] if self.first.parts:  # they need it
                 self.control.stays = True
                 self._supervisor_gone()  # a wrapper process may hold the connection open
 

@@ -232,14 +232,28 @@ class SnapshotStore:
         elif command == "settle":
             word, *place = argument.split()
             self.settle(word == "keep", int(place[0]) if place else 0)
-        elif command == "split":
+        elif command in ("split", "copy"):
             fds = supervisor.take_fds(5)
-            snapshot = self.wake(argument, b"split", fds) if self.has(argument) else None
+            snapshot = None
+            if self.has(argument):
+                snapshot = self.wake(argument, b"split", fds) if command == "split" else self.copy(argument, fds)
             if snapshot is not None:
                 self.leave_alone(snapshot)
             for fd in fds:
-                os.close(fd)
-            supervisor.say("%s %s" % ("split" if snapshot is not None else "missing", argument))
+                os.close(fd)  # if that failed, the host sees that its connections close
+
+    def copy(self, state: str, fds: list[int]) -> Snapshot | None:
+        """Have a snapshot fork another one, which becomes a separate runtime; None if that is not possible."""
+        snapshot = self.kept[state]
+        ours, theirs = _socket.socketpair()
+        copy = Snapshot(ours.detach())
+        is_woken = snapshot.wake(b"copy", [theirs.fileno(), *fds])
+        snapshot.is_ranked = False
+        theirs.close()
+        if is_woken and copy.wait():  # no command may come before its pid is known: it is not ours to end
+            return copy
+        copy.socket.close()
+        return None
 
     def promote(self, state: str, fds: list[int]) -> None:
         """Replace the worker by a snapshot: for good, or in a dry run."""

@@ -175,21 +175,28 @@ class Snapshots:
         answer = self._runtime.query({"op": op, "path": str(path)}, timeout, early=True)
         return [EVERYTHING] if answer is None else answer.get("lost") or []
 
-    def split(self, other: Runtime) -> Frame | None:
-        """Start another runtime from the present state. Returns its worker's `ready` frame; None if that failed."""
-        state = next(numbers)
-        self.take(state, len(self.states) + 2)
-        self.states.discard(state)  # it is not a state to restore
-        self.expect_change()
-        other.start_from(self._runtime, f"split {state}")
-        if self.left_by_change() is None:
-            return None
+    def split(self, other: Runtime, state: int | None = None) -> Frame | None:
+        """Begin another runtime from the present state; what its worker says of itself, None if that failed.
+
+        With `state`, it begins from that snapshot, which stays. Then the worker may be running a block.
+        """
+        command = f"copy {state}"
+        if state is None:
+            state = next(numbers)
+            command = f"split {state}"
+            self.take(state, len(self.states) + 2)
+            self.states.discard(state)  # it is not a state to return to
+        other.start_from(self._runtime, command)
         frame = other.snapshots.first_words()
         if frame is None:
             other.control.say("kill")
         return frame
 
     # -- dry runs ------------------------------------------------------------------------------------------------
+
+    @property
+    def in_dry_run(self) -> bool:
+        return self._suspended is not None
 
     def suspend_worker(self, state: int, entrance: int) -> bool:
         """Replace the worker by a copy, with one more descriptor. False if that is not possible."""
@@ -206,12 +213,14 @@ class Snapshots:
             raise
         if left is None:
             runtime.restore_worker(self._suspended)
+            self._suspended = None
         return left is not None
 
     def end_dry_run(self, keep: bool, place: int = 0) -> None:
-        """End the suspended worker (`keep`), or the copy and everything in its mount namespace."""
+        """End one of the two: the suspended worker, or the copy and everything in its mount namespace."""
+        suspended, self._suspended = self._suspended, None
         if not keep:
-            self._runtime.restore_worker(self._suspended)
+            self._runtime.restore_worker(suspended)
         self.expect_change()
         self._runtime.control.say("settle keep" if keep else f"settle drop {place}")
         if self._runtime.is_open:

@@ -18,14 +18,15 @@ Commands come as lines on the control socket. When the socket closes, for any re
     promote STATE      the snapshot becomes the worker; descriptors as for spawn; the worker that was is killed
     forget STATES      end these snapshots
     split STATE        the snapshot becomes the worker of a separate runtime, whose supervisor gets the control
-                       socket that comes with it; then descriptors as for spawn. It outlives this runtime
+                       socket that comes along; then descriptors as for spawn. It outlives this runtime
+    copy STATE         as split, but from a copy of the snapshot, which stays
     try STATE          as promote, with one more descriptor before the others; the worker is suspended, not killed
     settle keep        end the suspended worker
     settle drop PLACE  end the one that replaced it, and everything in this mount namespace
 
 Answers: `spawned PID`, also after promote, `exited PID CODE` (the code negative for a signal), `missing STATE` for a
 snapshot that cannot be promoted, `gone STATE` for one that ended, `left PID NAME` for each process that outlives a
-promotion and then `promoted STATE`, `split STATE`, `settled`, `obeyed` after signal, nudge, terminal, hold.
+promotion and then `promoted STATE`, `settled`, `obeyed` after signal, nudge, terminal, hold.
 The controlling terminal belongs to the supervisor: if it were the worker's, the worker's end would hang up on its
 background processes.
 """
@@ -222,7 +223,7 @@ class Supervisor:
             os.close(HELD)
         elif command == "folder":
             self.folder = argument
-        elif command in ("snapshot", "forget", "promote", "try", "settle", "split"):
+        elif command in ("snapshot", "forget", "promote", "try", "settle", "split", "copy"):
             self.snapshots.obey(command, argument)
 
     def send_signal(self, pid: int, number: int) -> None:

@@ -32,6 +32,10 @@ NO_FORK = (
     "This system can't copy a running process, so Python variables can't be restored. Run the blocks again instead."
 )
 ENDED = "The Python session has ended. Run a block first."
+NOT_KEPT = (
+    "A Python block is running, and no snapshot of the variables before it was kept: `computer.undo_snapshots` is 0, "
+    "or memory was low."
+)
 GONE = "That state of the Python session is no longer available: it was too old, or memory was low."
 
 
@@ -158,28 +162,33 @@ class Python(built_in.Python, LiveLanguage):
             raise NotRestorableError(GONE)
         return restored
 
-    def hand_over(self, other: Python) -> Restored:
-        """Fork the state, even if no snapshots are kept; for another Python program, pickle the variables."""
+    def hand_over(self, other: Python, before: int | None) -> Restored:
+        """By fork, also where no snapshots are kept; for another Python program, the variables are carried there."""
         runtime = self.runtime
         if not hasattr(os, "fork"):
             raise NotRestorableError(NO_FORK)
-        if runtime is None or not runtime.alive:
+        if runtime is None or (before is None and not runtime.alive):
             raise NotRestorableError(ENDED)
+        if before is not None and before not in runtime.snapshots.states:
+            raise NotRestorableError(NOT_KEPT)
         launch = other.contained_launch()
         copy = Runtime(runtime.launch, runtime.name)
-        report = runtime.snapshots.split(copy)
-        if report is None:
+        try:
+            said = runtime.snapshots.split(copy, before)
+            if said is None:
+                raise NotRestorableError(
+                    "Can't copy the Python session: there may not be enough memory, or too many processes."
+                )
+            lost = list(said["lost"])
+            if replace(launch, env=runtime.launch.env, cwd=runtime.launch.cwd) != runtime.launch:
+                other.runtime = Runtime(launch, runtime.name)
+                lost += copy.snapshots.carry_to(other.runtime, runtime.folder)
+            else:
+                other.runtime = copy
+                lost += copy.snapshots.carry() if said["unknown_threads"] else []
+        except BaseException:
             copy.close()
-            raise NotRestorableError(
-                "Can't copy the Python session: there may not be enough memory, or too many processes."
-            )
-        lost = list(report["lost"])
-        if replace(launch, env=runtime.launch.env, cwd=runtime.launch.cwd) != runtime.launch:
-            other.runtime = Runtime(launch, runtime.name)
-            lost += copy.snapshots.carry_to(other.runtime, runtime.folder)
-        else:
-            other.runtime = copy
-            lost += copy.snapshots.carry() if report["unknown_threads"] else []
+            raise
         return Restored(lost)
 
     def take_back(self, other: Python) -> Restored:

@@ -9,6 +9,7 @@ import shutil
 import signal
 import struct
 import sys
+import time
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import partial
@@ -31,6 +32,7 @@ from interpreter.runtimes.shell.dialect import (
     ShellDialect,
     is_whole,
     listed,
+    read_file,
     state_file,
     state_numbers,
     variables,
@@ -101,6 +103,9 @@ SPOKEN = ("bash", "zsh")
 SYNTAX_ERROR = 2
 FAREWELL = b"builtin trap - EXIT; exit\n"  # saves the state, without the user's EXIT trap
 SAVED_BY = "# saved by "
+NOT_KEPT = "A shell block is running, and the state before it is no longer available."
+SAVE_MOMENT = 0.01  # seconds
+SAVE_LIMIT = 5.0  # seconds: a shell that was killed in the middle never saves its state
 VARIABLE = re.compile(r"\$\{?(\w*)\Z")
 STARTER = Path(__file__).parent.with_name("python") / "driver" / "start.py"  # enters an overlay
 
@@ -315,10 +320,28 @@ class Shell(built_in.Shell, LiveLanguage):
     def has_begun(self) -> bool:
         return self._state is not None or super().has_begun()
 
-    def hand_over(self, other: Shell) -> Restored:
-        """Hand over the saved state, from which a new shell starts; background jobs stay with this one."""
-        other._state, other._state_in = self._present_state(), other.context.containment
+    def hand_over(self, other: Shell, before: int | None) -> Restored:
+        """The saved state: a new shell starts from there; background jobs stay with this one."""
+        state = self._present_state() if before is None else self._state_before_block(before)
+        other._state, other._state_in = state, other.context.containment
         return Restored()
+
+    def _state_before_block(self, before: int) -> bytes | None:
+        """Read the state that the last finished block left, without a query: the shell is busy."""
+        runtime, number = self.runtime, self._blocks.get(before)
+        if runtime is None or number is None:
+            raise NotRestorableError(NOT_KEPT)
+        path = state_file(runtime.folder, number)
+        if number == 0 and not path.exists():
+            return self._state
+        end = time.monotonic() + SAVE_LIMIT
+        while not is_whole(path):  # the shell saves it after it has said that the block is done
+            if runtime.block is None or runtime.block.ended.wait(SAVE_MOMENT) or time.monotonic() > end:
+                break
+        state = read_file(path) if is_whole(path) else None
+        if state is None:
+            raise NotRestorableError(NOT_KEPT)
+        return state
 
     def _present_state(self) -> bytes | None:
         has_run = self.runtime is not None and self.runtime.block is not None

@@ -136,9 +136,13 @@ class SnapshotTaker:
             close(clean)
             socket = _socket.socket(fileno=line)
             socket.setblocking(True)
-            word, ancillary, _, _ = socket.recvmsg(64, DESCRIPTOR_SPACE)
+            word, fds = b"copy", [-1]
+            while word == b"copy":
+                word, ancillary, _, _ = socket.recvmsg(64, DESCRIPTOR_SPACE)
+                fds = received_descriptors(ancillary)
+                if word == b"copy" and self._copy(line, fds):
+                    word, fds = b"split", fds[1:]
             socket.detach()
-            fds = received_descriptors(ancillary)
             if word == b"split":
                 fds = self._split(line, fds)
             if fds:
@@ -148,6 +152,28 @@ class SnapshotTaker:
             if sys.exc_info()[0] is not None:
                 os._exit(1)  # a snapshot never continues after an error
         os._exit(0)
+
+    def _copy(self, line: int, fds: list[int]) -> bool:
+        """Fork a copy of this snapshot, which waits on; True in the copy, whose own line is the first of `fds`."""
+        try:
+            child = self._fork()
+        except OSError:
+            child = -1  # no process or no memory available: the supervisor sees that the line closes
+        if child == 0:
+            os.dup2(fds[0], line, inheritable=False)
+            os.close(fds[0])
+            self._leave_parent(line)
+            return True
+        for fd in fds:
+            os.close(fd)
+        if child > 0:
+            try:
+                waitpid(child, 0)
+            except ChildProcessError:
+                pass  # the user's code ignores SIGCHLD
+            if signal.SIGCHLD in _signal.sigpending():
+                _signal.sigwait((signal.SIGCHLD,))  # or a handler of the user's would get it when this resumes
+        return False
 
     def _leave_parent(self, line: int) -> None:
         """Become a child of the supervisor, which must notice our end; the worker keeps running beside us."""
