@@ -89,6 +89,10 @@ def serving(*replies: Any, folder: Path | None = None, repeat: bool = False, **s
             served.close()
 
 
+def ends_turn(event: dict[str, Any]) -> bool:
+    return (event["kind"], event["data"].get("kind"), event["data"].get("state")) == ("action", "turn", "ended")
+
+
 def texts(events: list[dict[str, Any]], kind: str = "message", role: str = "assistant") -> str:
     """Join the text of all events of a kind."""
     messages = [each["data"] for each in events if each["kind"] == kind and each["data"].get("role") == role]

@@ -6,6 +6,8 @@ import asyncio
 import os
 import threading
 from collections import deque
+from collections.abc import Iterator
+from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -18,6 +20,7 @@ from interpreter.messages import as_original
 if TYPE_CHECKING:
     from interpreter.frontends.server import Application
     from interpreter.frontends.server.app import ServerApp
+    from interpreter.session import Event
 
 _SENT = ("role", "type", "format", "content")
 
@@ -58,7 +61,7 @@ class AsyncInterpreter(OpenInterpreter):
         if chunk.get("content") is not None:
             self.accumulate(chunk)
         if chunk.get("end") and self._said:
-            said = [{name: each[name] for name in _SENT if name in each} for each in self._said]
+            said: list[Any] = [{name: each[name] for name in _SENT if name in each} for each in self._said]
             self._said.clear()
             if said[-1].get("type") == "command":
                 if said[-1]["content"] == "stop":
@@ -66,10 +69,10 @@ class AsyncInterpreter(OpenInterpreter):
                 elif self.pending is not None:
                     self.pending.approve()
                 return
-            loop = asyncio.get_running_loop()
-            thread = threading.Thread(target=self._answer, args=[said, loop], daemon=True)
-            vars(self)["respond_thread"] = thread
-            thread.start()
+            answer = partial(self._answer, asyncio.get_running_loop())
+            self.agent.messages.extend(said[:-1])
+            turn, start = self.agent.turn(said[-1]), self.session.start
+            vars(self)["respond_thread"] = (await asyncio.to_thread(start, turn, self.agent.actor, answer)).thread
 
     def accumulate(self, chunk: dict[str, Any]) -> None:
         """Add a piece to the message that is coming in."""
@@ -80,15 +83,14 @@ class AsyncInterpreter(OpenInterpreter):
         else:
             self._said.append(piece)
 
-    def _answer(self, said: list[Any], loop: asyncio.AbstractEventLoop) -> None:
+    def _answer(self, loop: asyncio.AbstractEventLoop, events: Iterator[Event]) -> None:
         def put(chunk: Any) -> None:
             loop.call_soon_threadsafe(self.output_queue.put_nowait, chunk)
 
         complete = {"role": "server", "type": "status", "content": "complete"}
         try:
-            self.messages.extend(said[:-1])
             with self.session.questions.answerable(["block"]):
-                for event in self.respond(said[-1]):
+                for event in events:
                     if event.kind == "confirmation":
                         put(complete)
                     elif (chunk := event.chunk) is not None and (original := as_original(chunk)) is not None:
