@@ -246,7 +246,7 @@ def test_reading_the_timeline_adds_no_checkpoint_to_a_starting_turn(home: Path) 
             live.interpreter.messages.append({"role": "user", "type": "message", "content": "Go."})
             release.wait(60)
 
-        thread, _ = in_thread(live.do, "A turn", begin)
+        thread, _ = in_thread(live.do, "A test", begin)
         until(lambda: live.interpreter.messages, "the message")
         assert served.http.get(path).json()["points"] == []
         release.set()

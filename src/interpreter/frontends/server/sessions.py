@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, get_args
+from typing import Any, NamedTuple, TypeVar, get_args
 
 from interpreter import errors
 from interpreter.api import OpenInterpreter
@@ -37,11 +37,9 @@ from interpreter.session.journal import SavedSession, Summary
 from interpreter.session.journal.file import NAME, Facts, read_summary
 from interpreter.session.journal.reader import past_events
 
-if TYPE_CHECKING:
-    from interpreter.agent.turn import Turn
-
 Result = TypeVar("Result")
 KINDS: tuple[QuestionKind, ...] = get_args(QuestionKind)
+_TURN = "A turn"
 FAILED = "The server failed in this turn. Its terminal shows the error."
 _ID = re.compile(r"[0-9a-f]{8,32}")
 _SAVE_AFTER = 1.0  # seconds without work, before the variables are saved
@@ -68,8 +66,7 @@ class LiveSession:
         self._hub, self._actors = hub, dict[str, Actor]()
         self.due = self.used + hub.idle_seconds  # when the housekeeping looks after it
         self._unsaved = False
-        self._work = ""  # what is being done
-        self._turn: Turn | None = None  # if that is one
+        self._work = ""  # what is being done, until its last event is published
         self._changed, self._open = threading.Condition(), ExitStack()
         session = interpreter.session
         self._open.enter_context(session.questions.answerable(KINDS))
@@ -89,9 +86,8 @@ class LiveSession:
 
     @property
     def running(self) -> str:
-        """What is being done; empty if nothing is, or if only the last event of a turn is missing."""
-        turn = self._turn
-        return "" if turn is not None and turn.over else self._work
+        """What is being done; empty if nothing is."""
+        return self._work if self._work != _TURN or self.interpreter.agent.responding else ""
 
     def do(self, what: str, function: Callable[[], Result]) -> Result:
         """Do something in this thread; BusyError if something is being done."""
@@ -101,7 +97,7 @@ class LiveSession:
         try:
             return function()
         finally:
-            self._end()
+            self._finish()
 
     def say(self, messages: list[Any]) -> tuple[str, int]:
         """Start the turn that answers a message: its id, and the number of the last event before it.
@@ -115,7 +111,7 @@ class LiveSession:
             before = session.log.last
             agent.messages.extend(messages[:-1])
             session.start(turn, agent.actor, self._read_turn)
-            self._work, self._turn = "A turn", turn
+            self._work = _TURN
         return turn.id, before
 
     def change(self, settings: dict[str, Any], user: User) -> None:
@@ -149,12 +145,11 @@ class LiveSession:
             raise BusyError(f"{self.running} is running. Wait for it, or cancel it.")
         self.used = time.monotonic()
 
-    def _end(self) -> None:
+    def _finish(self) -> None:
         with self._changed:
-            self._work, self._turn, self.used, self._unsaved = "", None, time.monotonic(), True
+            self._work, self.used, self._unsaved = "", time.monotonic(), True
             self.due = self.used + _SAVE_AFTER
             self._changed.notify_all()
-        self._hub.wake(self.key)
         self._hub.news.set()
 
     def _read_turn(self, events: Iterator[Event]) -> None:
@@ -166,7 +161,7 @@ class LiveSession:
                 self._hub.failed(error)
             raise
         finally:
-            self._end()
+            self._finish()
 
     # -- housekeeping ----------------------------------------------------------------------------------------------
 
@@ -230,12 +225,11 @@ class SessionManager:
             self.news.clear()
             with self._lock:
                 first = min(self._live.values(), key=lambda live: live.due, default=None)
-            seconds = first.due - time.monotonic() if first is not None else None
             if first is None or first.due > time.monotonic():
-                self.news.wait(seconds)
-                continue
-            with suppress(Exception):  # what could not be saved is saved later, or when the session ends
-                first.attend()
+                self.news.wait(first.due - time.monotonic() if first is not None else None)
+            else:
+                with suppress(Exception):  # what could not be saved is saved later, or when the session ends
+                    first.attend()
 
     # -- places --------------------------------------------------------------------------------------------------
 
