@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
+import traceback
 from collections import deque
 from collections.abc import Iterator
 from functools import partial
@@ -69,10 +70,10 @@ class AsyncInterpreter(OpenInterpreter):
                 elif self.pending is not None:
                     self.pending.approve()
                 return
-            answer = partial(self._answer, asyncio.get_running_loop())
             self.agent.messages.extend(said[:-1])
-            turn, start = self.agent.turn(said[-1]), self.session.start
-            vars(self)["respond_thread"] = (await asyncio.to_thread(start, turn, self.agent.actor, answer)).thread
+            turn, answer = self.agent.turn(said[-1]), partial(self._answer, asyncio.get_running_loop())
+            started = await asyncio.to_thread(self.session.start, turn, self.agent.actor, answer)
+            vars(self)["respond_thread"] = started.thread
 
     def accumulate(self, chunk: dict[str, Any]) -> None:
         """Add a piece to the message that is coming in."""
@@ -95,8 +96,10 @@ class AsyncInterpreter(OpenInterpreter):
                         put(complete)
                     elif (chunk := event.chunk) is not None and (original := as_original(chunk)) is not None:
                         put(original)
-        except InterpreterError as error:
+        except Exception as error:  # noqa: BLE001 - who reads the output gets it
             put({"role": "server", "type": "error", "content": str(error)})
+            if not isinstance(error, InterpreterError):
+                traceback.print_exc()
         put(complete)
 
     async def output(self) -> Any:

@@ -118,11 +118,8 @@ class WebSocketClient:
         """What the client gets: the chunks of 0.4.3, and `complete` whenever it is the client's turn."""
         data, questions = event.data, self.live.interpreter.session.questions
         if event.kind == "action" and (data["kind"], data["state"]) == ("turn", "ended"):
-            return (
-                [{"role": "server", "type": "error", "content": data["text"]}, COMPLETE]
-                if "text" in data
-                else [COMPLETE]
-            )
+            failed = [{"role": "server", "type": "error", "content": data["text"]}] if "text" in data else []
+            return [*failed, COMPLETE]
         if event.kind in ("confirmation", "input_request") and "question" in data:
             question = questions.find(data["question"])
             if question is not None and question.kind != "block":  # this protocol can't ask it

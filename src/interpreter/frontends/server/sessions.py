@@ -156,10 +156,10 @@ class LiveSession:
         try:
             for _ in events:
                 pass
-        except BaseException as error:
-            if not isinstance(error, InterpreterError):
-                self._hub.failed(error)
-            raise
+        except InterpreterError:
+            pass  # the last event says so
+        except BaseException as error:  # noqa: BLE001 - the terminal shows it
+            self._hub.failed(error)
         finally:
             self._finish()
 
