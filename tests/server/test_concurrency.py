@@ -163,7 +163,6 @@ def test_a_second_dry_run_discards_the_first(home: Path) -> None:
         assert second is not first and not first.can_apply
 
 
-
 def test_of_two_messages_sent_at_once_one_is_refused_and_none_is_lost(home: Path) -> None:
     gates = [threading.Event() for _ in range(10)]
     with serving(*[Reply((Stall(gate), *text("Yes.").deltas)) for gate in gates]) as served:

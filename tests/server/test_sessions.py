@@ -89,23 +89,28 @@ def test_an_error_of_a_turn_is_its_last_event(home: Path, monkeypatch: pytest.Mo
     with serving(wrong, text("Never said.")) as served:
         served.hub.template.llm.api_key = key
         session, failed = served.session(), list[BaseException]()
+
+        def end(number: int) -> Any:
+            """The last event of a turn, which may come after the answer to its message."""
+            until(lambda: sum(map(ends_turn, served.events(session))) == number, "the end of the turn")
+            return [each["data"] for each in served.events(session) if ends_turn(each)][-1]
+
         assert served.say(session, "Go.")["running"] == ""
-        last = served.events(session)[-1]
-        assert ends_turn(last) and last["data"]["outcome"] == "error"
-        assert "Incorrect API key" in last["data"]["text"] and key not in json.dumps(served.events(session))
+        first = end(1)
+        assert first["outcome"] == "error" and "Incorrect API key" in first["text"]
+        assert key not in json.dumps(served.events(session))
         assert {each["kind"] for each in served.events(session)}.isdisjoint({"error", "status"})
         # Of an error of the server's own, clients learn only that there was one.
         monkeypatch.setattr(served.hub, "failed", failed.append)
         monkeypatch.setattr(Turn, "_converse", lambda turn: iter([1 / 0]))
         assert served.say(session, "Go on.")["running"] == ""
-        ended = served.events(session)[-1]["data"]
-        assert (ended["error"], ended["text"]) == ("ZeroDivisionError", sessions.FAILED)
+        assert (end(2)["error"], end(2)["text"]) == ("ZeroDivisionError", sessions.FAILED)
         until(lambda: failed, "the failure")
         assert isinstance(failed[0], ZeroDivisionError)
         # The record has no texts of errors.
         assert served.hub.retire(served.hub.open(SessionKey("local", session)))
         stored = [each["data"]["text"] for each in served.events(session) if ends_turn(each)]
-        assert stored == [f"The turn ended with an error: {last['data']['error']}.", sessions.FAILED]
+        assert stored == [f"The turn ended with an error: {first['error']}.", sessions.FAILED]
 
 
 def test_readers_miss_and_repeat_nothing(home: Path) -> None:

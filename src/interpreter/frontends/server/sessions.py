@@ -138,12 +138,16 @@ class LiveSession:
 
     def _check_free(self) -> None:
         """BusyError if something is being done. The caller holds the lock, and begins something."""
-        self._changed.wait_for(lambda: self.running or not self._work)  # for the last event of a turn
+        self._await_last_event()
         if self.closed:
             raise BusyError("The session is being suspended. Try again in a moment.")
         if self.running:
             raise BusyError(f"{self.running} is running. Wait for it, or cancel it.")
         self.used = time.monotonic()
+
+    def _await_last_event(self) -> None:
+        """If a turn is over, wait until its last event is published, which takes a moment."""
+        self._changed.wait_for(lambda: self.running or not self._work)
 
     def _finish(self) -> None:
         with self._changed:
@@ -179,7 +183,8 @@ class LiveSession:
     def stop(self) -> bool:
         """Take no more work; False if it is doing something, or has stopped before."""
         with self._changed:
-            if self.closed or self._work or any(each.running for each in self.interpreter.computer.jobs):
+            self._await_last_event()
+            if self.closed or self.running or any(each.running for each in self.interpreter.computer.jobs):
                 return False
             self.closed = True
             return True
