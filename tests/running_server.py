@@ -60,9 +60,14 @@ class Serving:
         return list(answer.json()["events"])
 
     def question(self, session: str) -> dict[str, Any]:
-        path = f"/api/sessions/{session}/questions"
-        until(lambda: self.http.get(path).json()["questions"], "a question")
-        return dict(self.http.get(path).json()["questions"][0])
+        questions = list[dict[str, Any]]()
+
+        def is_asked() -> bool:
+            questions[:] = self.http.get(f"/api/sessions/{session}/questions").json()["questions"]
+            return bool(questions)
+
+        until(is_asked, "a question")
+        return questions[0]
 
     def answer(self, session: str, choice: str, **more: Any) -> httpx.Response:
         question = self.question(session)
@@ -87,6 +92,10 @@ def serving(*replies: Any, folder: Path | None = None, repeat: bool = False, **s
             yield served
         finally:
             served.close()
+
+
+def ends_turn(event: dict[str, Any]) -> bool:
+    return (event["kind"], event["data"].get("kind"), event["data"].get("state")) == ("action", "turn", "ended")
 
 
 def texts(events: list[dict[str, Any]], kind: str = "message", role: str = "assistant") -> str:

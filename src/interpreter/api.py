@@ -417,14 +417,15 @@ class OpenInterpreter(InterpreterSettings):
         parts: Collection[Part] | None = None,
         blocks: bool = False,
         overwrite: Collection[str] = (),
+        by: Actor | None = None,
     ) -> UndoResult:
         """Undo the last turns, or with `blocks` the last blocks: conversation, files and variables.
 
         `parts` limits it to some of these. Files that were changed since then stay as they are, unless they are listed
-        in `overwrite`.
+        in `overwrite`. `by` is who undoes it, the user by default.
         """
         return self._go(
-            "undo", lambda chosen: self.timeline.destination("undo", count, chosen, blocks), parts, overwrite
+            "undo", lambda chosen: self.timeline.destination("undo", count, chosen, blocks), parts, overwrite, by
         )
 
     def redo(
@@ -433,15 +434,22 @@ class OpenInterpreter(InterpreterSettings):
         parts: Collection[Part] | None = None,
         blocks: bool = False,
         overwrite: Collection[str] = (),
+        by: Actor | None = None,
     ) -> UndoResult:
         """Redo what was undone."""
         return self._go(
-            "redo", lambda chosen: self.timeline.destination("redo", count, chosen, blocks), parts, overwrite
+            "redo", lambda chosen: self.timeline.destination("redo", count, chosen, blocks), parts, overwrite, by
         )
 
-    def restore(self, point: int, parts: Collection[Part] | None = None, overwrite: Collection[str] = ()) -> UndoResult:
+    def restore(
+        self,
+        point: int,
+        parts: Collection[Part] | None = None,
+        overwrite: Collection[str] = (),
+        by: Actor | None = None,
+    ) -> UndoResult:
         """Return to the checkpoint with this id, earlier or later."""
-        return self._go("restore", lambda _: self.timeline.place_of(point), parts, overwrite)
+        return self._go("restore", lambda _: self.timeline.place_of(point), parts, overwrite, by)
 
     def save_variables_now(self, seconds: float | None = None) -> None:
         """Save the variables with the conversation, so that `restore_variables` in a later run can restore them."""
@@ -453,14 +461,14 @@ class OpenInterpreter(InterpreterSettings):
 
         return self._do(Do("restore_variables", self.timeline.variables.load, recorded=False))  # type: ignore[no-any-return]
 
-    def fork(self, workspace: str | None = None) -> OpenInterpreter:
+    def fork(self, workspace: str | None = None, by: Actor | None = None) -> OpenInterpreter:
         """A second interpreter with the same conversation and variables, in a copy of the workspace."""
         from interpreter.app.forks import fork
         from interpreter.session import Do
 
         making = Do("fork", lambda: fork(self, workspace), "a fork is being made")
         making.needs_lane = not self.session.lane.is_held  # the block that holds it may wait for this, or be left open
-        return self._do(making)  # type: ignore[no-any-return]
+        return self._do(making, by)  # type: ignore[no-any-return]
 
     def keep(self, overwrite: Collection[str] = ()) -> Merged:
         """For a fork: merge its files into the workspace it came from, and continue there in its place."""
@@ -481,6 +489,7 @@ class OpenInterpreter(InterpreterSettings):
         place: Callable[[Collection[Part]], int],
         parts: Collection[Part] | None,
         overwrite: Collection[str],
+        by: Actor | None,
     ) -> UndoResult:
         from interpreter.session.checkpoints import PARTS, UndoAction
 
@@ -489,10 +498,10 @@ class OpenInterpreter(InterpreterSettings):
             raise UsageError(f"`parts` takes one or more of {', '.join(PARTS)}, not {parts!r}.")
         timeline = self.timeline
         action = UndoAction(timeline, self.agent, kind, lambda: timeline.plan(place(chosen), chosen, kind), overwrite)
-        return self._do(action)  # type: ignore[no-any-return]
+        return self._do(action, by)  # type: ignore[no-any-return]
 
-    def _do(self, action: Action) -> Any:
-        return self.session.perform(action, self.user).result()
+    def _do(self, action: Action, by: Actor | None = None) -> Any:
+        return self.session.perform(action, by or self.user).result()
 
     # -- shown by a front end --------------------------------------------------------------------------------------
 
@@ -500,12 +509,12 @@ class OpenInterpreter(InterpreterSettings):
         """Whether blocks can be previewed: not in a sandbox, nor in a language whose variables can't be copied."""
         return self.sandbox_now() is None and self.computer.runtimes.can_dry_run(language)
 
-    def dry_run(self, language: str, code: str) -> Preview:
+    def dry_run(self, language: str, code: str, by: Actor | None = None) -> Preview:
         """Preview a block in a copy-on-write view of the workspace; NotPreviewableError where that is not possible."""
         from interpreter.session.preview import Preview
 
         def perform(action: Action) -> Performance:
-            return self.session.perform(action, self.user)
+            return self.session.perform(action, by or self.user)
 
         try:
             files, read_tables = self.timeline.files, self.timeline.read_tables

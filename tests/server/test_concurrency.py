@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import threading
 import time
@@ -13,11 +14,11 @@ import pytest
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
-from interpreter.errors import UsageError
 from interpreter.frontends.server import questions
 from interpreter.frontends.server.sessions import LiveSession, SessionKey
-from model_replies import Stall, text, tool_call
-from running_server import Serving, serving
+from interpreter.session import PlanStep
+from model_replies import Reply, Stall, text, tool_call
+from running_server import Serving, ends_turn, serving, texts
 from waiting import in_thread, until
 
 WRITE = tool_call("python", "open('notes.txt', 'w').write('two')")
@@ -29,12 +30,18 @@ def live_session(served: Serving, session: str) -> LiveSession:
     return found
 
 
+def plan(served: Serving, session: str, step: str) -> None:
+    """Publish an event."""
+    interpreter = live_session(served, session).interpreter
+    interpreter.session.plan([PlanStep(step)], interpreter.user)
+
+
 def test_unsharing_a_session_disconnects_its_readers(home: Path) -> None:
     with serving() as served:
         session, token = served.session(), served.users.add("vera:viewer")
         path = f"/api/sessions/{session}"
         served.http.put(f"{path}/share", json={"users": ["vera"]})
-        live_session(served, session).report(UsageError("before"))
+        plan(served, session, "before")
         address = f"{served.url.replace('http', 'ws', 1)}{path}/events"
         viewer, accept = served.client(token), {"Accept": "text/event-stream"}
         with (
@@ -43,7 +50,7 @@ def test_unsharing_a_session_disconnects_its_readers(home: Path) -> None:
         ):
             assert "before" in reader.recv(60)
             served.http.put(f"{path}/share", json={"users": []})
-            live_session(served, session).report(UsageError("after"))
+            plan(served, session, "after")
             with pytest.raises(ConnectionClosed, match="4404"):
                 assert "after" not in reader.recv(60)
             with pytest.raises(httpx.TransportError):
@@ -59,9 +66,15 @@ def test_a_session_continues_when_the_request_waiting_for_its_block_is_cancelled
             begun.set()
             go_on.wait(10)
 
-        waited = live_session(served, session).submit("A block", work)
-        assert begun.wait(10)
-        waited.cancel()
+        async def cancelled() -> None:
+            working, live = served.application.server.working, live_session(served, session)
+            request = asyncio.ensure_future(working(live.do, "A block", work))
+            while not begun.is_set():
+                await asyncio.sleep(0)
+            request.cancel()
+
+        asyncio.run(cancelled())
+        assert live_session(served, session).running == "A block"
         go_on.set()
         until(lambda: not live_session(served, session).running, "the end of the block")
         assert served.run(session, "print('next')") == "next\n"
@@ -150,6 +163,54 @@ def test_a_second_dry_run_discards_the_first(home: Path) -> None:
         assert second is not first and not first.can_apply
 
 
+def test_of_two_messages_sent_at_once_one_is_refused_and_none_is_lost(home: Path) -> None:
+    gates = [threading.Event() for _ in range(10)]
+    with serving(*[Reply((Stall(gate), *text("Yes.").deltas)) for gate in gates]) as served:
+        session, ready = served.session(), threading.Barrier(2)
+        path, clients = f"/api/sessions/{session}/messages", [served.client(served.users.token) for _ in range(2)]
+
+        def send(client: httpx.Client, content: str) -> httpx.Response:
+            ready.wait(60)
+            return client.post(path, json={"content": content})
+
+        accepted = []
+        for number, gate in enumerate(gates):
+            threads = [in_thread(send, client, f"{number} {at}") for at, client in enumerate(clients)]
+            for thread, _ in threads:
+                thread.join(60)
+            first, second = sorted([answers[0] for _, answers in threads], key=lambda answer: answer.status_code)
+            busy = {"type": "busy", "message": "A turn is running. Wait for it, or cancel it."}
+            assert (first.status_code, second.status_code, second.json()["error"]) == (202, 409, busy)
+            accepted.append(json.loads(first.request.content)["content"])
+            gate.set()
+            until(lambda: not live_session(served, session).running, "the end of the turn")
+        messages = live_session(served, session).interpreter.messages
+        assert [each["content"] for each in messages if each["role"] == "user"] == accepted
+        assert len([each for each in served.events(session) if ends_turn(each)]) == len(accepted) == 10
+
+
+def test_a_client_cancels_a_block_of_its_own(home: Path) -> None:
+    with serving() as served:
+        session = served.session()
+        path = f"/api/sessions/{session}"
+        endless = {"language": "python", "code": "print('on'); import time; time.sleep(99)"}
+        thread, found = in_thread(served.client(served.users.token).post, f"{path}/run", json=endless)
+        until(lambda: "on" in texts(served.events(session), "console", "computer"), "the block")
+        assert served.http.post(f"{path}/messages", json={"content": "Go."}).status_code == 409
+        assert served.http.post(f"{path}/cancel").json() == {"cancelled": True}
+        thread.join(60)
+        assert "KeyboardInterrupt" in str(found[0].json()["output"])
+
+
+def test_live_sessions_share_one_thread_for_housekeeping(home: Path) -> None:
+    with serving(server_idle_minutes=0.02, server_rate=1_000_000) as served:
+        served.session()
+        before = set(threading.enumerate())
+        made = [served.hub.create("local") for _ in range(50)]
+        assert set(threading.enumerate()) <= before
+        until(lambda: all(live.closed for live in made), "sleep")
+
+
 def test_cancel_reports_whether_anything_was_running(home: Path) -> None:
     gate = threading.Event()
     slow = text("Slow.")
@@ -172,7 +233,7 @@ def test_a_messages_position_is_after_the_end_of_the_previous_turn(home: Path) -
             while answer.status_code == 409:
                 answer = served.http.post(f"{path}/messages", json={"content": "Go."})
             first = served.events(session, answer.json()["position"], wait=20)[0]
-            assert first["data"].get("format") != "idle", "a client would take this turn for finished"
+            assert (first["action"], first["data"]["state"]) == (answer.json()["turn"], "begun")
 
 
 def test_reading_the_timeline_adds_no_checkpoint_to_a_starting_turn(home: Path) -> None:
@@ -184,11 +245,11 @@ def test_reading_the_timeline_adds_no_checkpoint_to_a_starting_turn(home: Path) 
             live.interpreter.messages.append({"role": "user", "type": "message", "content": "Go."})
             release.wait(60)
 
-        turn = live.submit("A turn", begin)
+        thread, _ = in_thread(live.do, "A test", begin)
         until(lambda: live.interpreter.messages, "the message")
         assert served.http.get(path).json()["points"] == []
         release.set()
-        turn.result(60)
+        thread.join(60)
         assert [point["label"] for point in served.http.get(path).json()["points"]] == ["Go."]
 
 

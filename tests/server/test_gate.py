@@ -21,8 +21,9 @@ from interpreter.frontends.server import ALL_ROUTES, Application
 from interpreter.frontends.server.gate import Users
 from interpreter.frontends.server.routes import SOCKETS
 from interpreter.frontends.server.sessions import SessionKey
+from interpreter.session import PlanStep
 from model_replies import text
-from running_server import Serving, serving, stored
+from running_server import Serving, ends_turn, serving, stored
 from waiting import LIMIT, until
 
 
@@ -210,7 +211,7 @@ def test_replacing_a_token_ends_event_streams(shared: Serving, victim: str) -> N
         shared.users.add("stan")
         live = shared.hub.find(SessionKey("stan", session))
         assert live is not None
-        live.report(UsageError("something new"))
+        live.interpreter.session.plan([PlanStep("something new")], live.interpreter.user)
         with pytest.raises(httpx.TransportError):
             stream.read()
 
@@ -250,7 +251,7 @@ def test_the_audit_log_includes_websocket_frames(home: Path) -> None:
         events = f"/api/sessions/{session}/events"
         with connect(f"{address}{events}", additional_headers=token, proxy=None) as socket:
             socket.send(json.dumps({"type": "message", "content": "a secret plan"}))
-            while "idle" not in socket.recv(60):
+            while not ends_turn(json.loads(socket.recv(60))):
                 pass
         with connect(f"{address}/", additional_headers=token, proxy=None) as socket:
             for content, kind in (("a secret plan", "message"), ("stop", "command")):

@@ -18,7 +18,7 @@ from websockets.sync.client import ClientConnection, connect
 
 from interpreter import AsyncInterpreter
 from interpreter.errors import UsageError
-from model_replies import text, tool_call
+from model_replies import error, text, tool_call
 from model_server import ModelServer
 from running_server import Serving, serving
 from waiting import LIMIT, until
@@ -259,6 +259,38 @@ def test_input_and_output_work_without_a_server(home: Path) -> None:
         interpreter.llm.model, interpreter.llm.api_key, interpreter.llm.api_base = "gpt-4o", "key", model.base_url
         assert joined(asyncio.run(talk(interpreter))) == "Hi."
         assert interpreter.messages[0]["content"] == "Hello"
+
+
+def test_an_error_of_a_turn_is_a_frame_before_complete(home: Path) -> None:
+    refused = error(401, {"error": {"message": "Incorrect API key."}})
+    with serving(refused, text("Hi.")) as served, client(served) as socket:
+        say(socket, "Hello.")
+        *_, failed, complete = until_complete(socket)
+        assert complete == COMPLETE and failed.keys() == {"role", "type", "content"}
+        assert (failed["role"], failed["type"]) == ("server", "error") and "Incorrect API key" in failed["content"]
+        say(socket, "Hello.")
+        assert joined(until_complete(socket)) == "Hi."
+
+
+def test_output_ends_with_the_error_of_a_turn_and_takes_the_next_message(home: Path) -> None:
+    import asyncio
+
+    async def talk(interpreter: Any) -> list[Any]:
+        frames = []
+        for _ in range(2):
+            await interpreter.input({"role": "user", "type": "message", "content": "Hello", "start": True, "end": True})
+            frames.append(await interpreter.output())
+            while frames[-1] != COMPLETE:
+                frames.append(await interpreter.output())
+        return frames
+
+    with ModelServer([error(401, {"error": {"message": "Incorrect API key."}}), text("Hi.")]) as model:
+        interpreter = AsyncInterpreter()
+        interpreter.llm.model, interpreter.llm.api_key, interpreter.llm.api_base = "gpt-4o", "key", model.base_url
+        frames = asyncio.run(talk(interpreter))
+    failed = frames.index(COMPLETE)
+    assert frames[failed - 1]["type"] == "error" and "Incorrect API key" in frames[failed - 1]["content"]
+    assert joined(frames[failed + 1 :]) == "Hi."
 
 
 def test_server_packages_are_imported_only_when_needed() -> None:

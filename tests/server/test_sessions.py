@@ -15,15 +15,17 @@ from typing import Any
 import pytest
 from websockets.sync.client import ClientConnection, connect
 
+from interpreter.agent.turn import Turn
 from interpreter.frontends.server import sessions
 from interpreter.frontends.server.gate import Refused
 from interpreter.frontends.server.sessions import Index, SessionKey
 from interpreter.session.journal.file import NAME, read_summary
-from model_replies import Stall, text, tool_call
-from running_server import Serving, serving, texts
+from model_replies import Stall, error, text, tool_call
+from running_server import Serving, ends_turn, serving, texts
 from waiting import in_thread, until
 
 BLOCK = tool_call("python", "x = 41\nprint(x + 1)")
+BYTES = {"Content-Type": "application/octet-stream"}
 
 
 def socket(served: Serving, session: str, after: str = "0") -> ClientConnection:
@@ -58,6 +60,59 @@ def test_a_block_is_approved_by_its_digest(home: Path) -> None:
         assert [message["role"] for message in messages] == ["user", "assistant", "computer", "assistant"]
 
 
+def test_what_a_client_does_is_done_in_its_name(home: Path) -> None:
+    with serving(BLOCK, text("It is 42."), mode="auto") as served:
+        session = served.session()
+        path = f"/api/sessions/{session}"
+        served.say(session, "What is 41 + 1?")
+        for verb in ("undo", "redo", "fork"):
+            assert served.http.post(f"{path}/{verb}", json={}).is_success, verb
+        point = served.http.get(f"{path}/timeline").json()["points"][0]["id"]
+        assert served.http.post(f"{path}/restore", json={"point": point}).status_code == 200
+        assert served.http.get(f"{path}/export").status_code == 409  # there is nothing to export any more
+        assert served.http.patch(path, json={"settings": {"mode": "plan"}}).json()["mode"] == "plan"
+        served.run(session, "print(1)")
+        assert served.http.put(f"{path}/files/a.txt", content=b"a", headers=BYTES).status_code == 200
+        events = [each for each in served.events(session) if each["kind"] in ("action", "undone")]
+        client = {each["data"].get("kind", "undone"): each["actor"] for each in events if not each["turn"]}
+        kinds = ("undo", "redo", "fork", "restore", "export", "settings", "block", "upload", "undone")
+        assert {kind: client[kind] for kind in kinds} == dict.fromkeys(kinds, "client")
+        # The record says the same.
+        assert served.hub.retire(served.hub.open(SessionKey("local", session)))
+        stored = {each["data"]["kind"]: each["actor"] for each in served.events(session) if each["kind"] == "action"}
+        assert all(stored[kind] == "client" for kind in kinds if kind != "undone")
+
+
+def test_an_error_of_a_turn_is_its_last_event(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    key = "sk-abcdefghijklmnopqrstuvwxyz0123456789"
+    wrong = error(401, {"error": {"message": f"Incorrect API key: {key}."}})
+    with serving(wrong, text("Never said.")) as served:
+        served.hub.template.llm.api_key = key
+        session, failed = served.session(), list[BaseException]()
+
+        def end(number: int) -> Any:
+            """The last event of a turn, which may come after the answer to its message."""
+            until(lambda: sum(map(ends_turn, served.events(session))) == number, "the end of the turn")
+            return [each["data"] for each in served.events(session) if ends_turn(each)][-1]
+
+        assert served.say(session, "Go.")["running"] == ""
+        first = end(1)
+        assert first["outcome"] == "error" and "Incorrect API key" in first["text"]
+        assert key not in json.dumps(served.events(session))
+        assert {each["kind"] for each in served.events(session)}.isdisjoint({"error", "status"})
+        # Of an error of the server's own, clients learn only that there was one.
+        monkeypatch.setattr(served.hub, "failed", failed.append)
+        monkeypatch.setattr(Turn, "_converse", lambda turn: iter([1 / 0]))
+        assert served.say(session, "Go on.")["running"] == ""
+        assert (end(2)["error"], end(2)["text"]) == ("ZeroDivisionError", sessions.FAILED)
+        until(lambda: failed, "the failure")
+        assert isinstance(failed[0], ZeroDivisionError)
+        # The record has no texts of errors.
+        assert served.hub.retire(served.hub.open(SessionKey("local", session)))
+        stored = [each["data"]["text"] for each in served.events(session) if ends_turn(each)]
+        assert stored == [f"The turn ended with an error: {first['error']}.", sessions.FAILED]
+
+
 def test_readers_miss_and_repeat_nothing(home: Path) -> None:
     long = "".join(f"word{number} " for number in range(300))
     with serving(text(long, 7), text("Second."), mode="auto") as served:
@@ -65,7 +120,7 @@ def test_readers_miss_and_repeat_nothing(home: Path) -> None:
         frames: list[Any] = []
         with socket(served, session) as reader:
             _, posted = in_thread(served.say, session, "Talk.")
-            while not (frames and frames[-1]["kind"] == "turn" and frames[-1]["data"]["state"] == "ended"):
+            while not (frames and ends_turn(frames[-1])):
                 frames.append(json.loads(reader.recv(60)))
         until(lambda: posted, "the answer")
         assert texts(frames) == long
@@ -79,7 +134,7 @@ def test_readers_miss_and_repeat_nothing(home: Path) -> None:
         middle = frames[len(frames) // 2]["position"]
         with socket(served, session, middle) as reader:
             late = [json.loads(reader.recv(60))]
-            while late[-1]["kind"] != "turn":
+            while not ends_turn(late[-1]):
                 late.append(json.loads(reader.recv(60)))
         until_middle = frames[: frames.index(next(each for each in frames if each["position"] == middle)) + 1]
         assert texts(until_middle) + texts(late) == long
@@ -347,7 +402,8 @@ def test_the_number_of_live_sessions_is_limited(home: Path) -> None:
 def test_concurrent_creations_do_not_exceed_the_session_limit(home: Path) -> None:
     with serving(server_max_sessions=2) as served:
         release, ready = threading.Event(), threading.Barrier(8)
-        busy = served.hub.create("local").submit("A test", lambda: release.wait(60))  # so it can't be put to sleep
+        # So that it can't be put to sleep.
+        busy, done = in_thread(served.hub.create("local").do, "A test", lambda: release.wait(60))
 
         def enter() -> bool:
             ready.wait(60)
@@ -362,7 +418,8 @@ def test_concurrent_creations_do_not_exceed_the_session_limit(home: Path) -> Non
         release.set()
         for thread, _ in tried:
             thread.join(60)
-        assert busy.result(60) and sorted(found for _, found in tried) == [[False]] * 7 + [[True]]
+        busy.join(60)
+        assert done == [True] and sorted(found for _, found in tried) == [[False]] * 7 + [[True]]
 
 
 def test_idle_sessions_keep_fewer_snapshots_when_more_are_live(home: Path) -> None:
@@ -396,7 +453,7 @@ def test_a_slow_reader_does_not_slow_others(home: Path) -> None:
             assert texts(frames, "console", "computer").count("y") == 3_000_000
             assert served.say(session, "More.")["messages"][-1]["content"] == "Quick."
             late = [json.loads(slow.recv(60))]
-            while late[-1]["kind"] != "turn" or late[-1]["data"]["state"] != "ended":
+            while not ends_turn(late[-1]):
                 late.append(json.loads(slow.recv(60)))
             assert texts(late, "console", "computer").count("y") == 3_000_000 and texts(late) == "Quick."
 

@@ -401,3 +401,41 @@ def test_running_times_do_not_overlap_in_the_log(session: Session, actor: Actor)
         elif event.kind == "action" and event.data["state"] == "ended" and event.ids.action == running:
             running = None
     assert session.lane.released == 300
+
+
+# -- driven by the session -------------------------------------------------------------------------------------------
+
+
+def test_starting_an_action_returns_when_it_has_begun(session: Session, actor: Actor) -> None:
+    go_on = threading.Event()
+    action = ScriptedAction(lambda: go_on.wait(20), line("one"), ended_chunk())
+    started = session.start(action, actor)
+    assert session.running == [action] and not started.wait(0)
+    go_on.set()
+    assert started.wait(20) and states(session, action) == ["begun", "running", "ended"]
+
+
+def test_an_action_that_cannot_begin_raises_where_it_is_started(session: Session, actor: Actor) -> None:
+    class Unable(ScriptedAction):
+        def begin(self, context: ActionContext) -> None:
+            raise UsageError("not today")
+
+    with pytest.raises(UsageError, match="not today"):
+        session.start(Unable(), actor)
+    assert session.running == [] and session.log.last == 0
+
+
+def test_the_reader_of_a_started_action_gets_all_its_events_and_may_leave_early(session: Session, actor: Actor) -> None:
+    events = list[Event]()
+    whole = ScriptedAction(line("one"), ended_chunk())
+    assert session.start(whole, actor, events.extend).wait(20)
+    assert [event.number for event in events if event.kind == "action"] == [1, 2, session.log.last]
+    left, threads = ScriptedAction(line("one"), line("two")), list[threading.Thread]()
+
+    def read(steps: Iterator[Event]) -> None:
+        threads.append(threading.current_thread())
+        next(steps)
+
+    started = session.start(left, actor, read)
+    assert started.wait(20) and threads == [started.thread]
+    assert left.outcome == "abandoned" and session.running == []

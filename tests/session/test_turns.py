@@ -204,6 +204,23 @@ def test_a_fork_inside_a_turn_begins_at_the_last_consistent_point(chatting: Chat
         child.drop()
 
 
+def test_a_tool_called_by_code_can_fork_the_session(chatting: Chatting, tmp_path: Path) -> None:
+    interpreter, _ = chatting(workspace=str(tmp_path), auto_run=True)
+    children: list[OpenInterpreter] = []
+
+    def branch() -> int:
+        """Fork the session."""
+        children.append(interpreter.fork())
+        return len(children)
+
+    interpreter.tools.append(Tool.function(branch))
+    with interpreter.session.questions.answerable(["call"], lambda question: Answer(APPROVE)):
+        interpreter.computer.run("shell", "echo one > a.txt")
+        interpreter.computer.run("python", "tools.branch()")
+    assert (Path(children[0].workspace) / "a.txt").read_text() == "one\n"
+    children[0].drop()
+
+
 # -- one order ------------------------------------------------------------------------------------------------------
 
 

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from interpreter.api import OpenInterpreter
-    from interpreter.session import Action, Event
+    from interpreter.session import Action, Actor, Event
 
 Result = TypeVar("Result")
 
 
-def perform(interpreter: OpenInterpreter, action: Action) -> Generator[Event, None, Any]:
-    """Perform an action of the user; yield its events and return its result."""
-    yield from interpreter.session.perform(action, interpreter.user)
+def perform(interpreter: OpenInterpreter, action: Action, by: Actor | None = None) -> Generator[Event, None, Any]:
+    """Perform an action of the user, or of `by`; yield its events and return its result."""
+    yield from interpreter.session.perform(action, by or interpreter.user)
     return action.result
 
 

@@ -23,7 +23,7 @@ from interpreter.export import (
 )
 from interpreter.export import write as write_file
 from interpreter.questions import Confirm, Question
-from interpreter.session import Do, Event
+from interpreter.session import Actor, Do, Event
 from interpreter.session.journal.reader import Entry, RecordedBlock, entries_from_messages, entries_from_session
 
 if TYPE_CHECKING:
@@ -54,8 +54,9 @@ def export(
     force: bool = False,
     keep_secrets: bool = False,
     whole: bool = False,
+    by: Actor | None = None,
 ) -> Generator[Event, None, Export | None]:
-    """Write the conversation to a file; None if nothing has been said yet.
+    """Write the conversation to a file, for the user or `by`; None if nothing has been said yet.
 
     `form` is a name in `interpreter.export.EXPORTERS`. Without a path, the name is the title of the conversation. An
     existing file is only replaced with `force`. Secrets are left out unless `keep_secrets` is set. A script has the
@@ -94,7 +95,7 @@ def export(
             notes += secrets_notice(document.text if document.program else texts_of(entries))
         return Export(file, entries, notes, document.program)
 
-    return (yield from perform(interpreter, Do("export", write, "an export is being written")))  # type: ignore[no-any-return]
+    return (yield from perform(interpreter, Do("export", write, "an export is being written"), by))  # type: ignore[no-any-return]
 
 
 def export_table(

@@ -5,7 +5,10 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
+import traceback
 from collections import deque
+from collections.abc import Iterator
+from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -18,6 +21,7 @@ from interpreter.messages import as_original
 if TYPE_CHECKING:
     from interpreter.frontends.server import Application
     from interpreter.frontends.server.app import ServerApp
+    from interpreter.session import Event
 
 _SENT = ("role", "type", "format", "content")
 
@@ -58,7 +62,7 @@ class AsyncInterpreter(OpenInterpreter):
         if chunk.get("content") is not None:
             self.accumulate(chunk)
         if chunk.get("end") and self._said:
-            said = [{name: each[name] for name in _SENT if name in each} for each in self._said]
+            said: list[Any] = [{name: each[name] for name in _SENT if name in each} for each in self._said]
             self._said.clear()
             if said[-1].get("type") == "command":
                 if said[-1]["content"] == "stop":
@@ -66,10 +70,10 @@ class AsyncInterpreter(OpenInterpreter):
                 elif self.pending is not None:
                     self.pending.approve()
                 return
-            loop = asyncio.get_running_loop()
-            thread = threading.Thread(target=self._answer, args=[said, loop], daemon=True)
-            vars(self)["respond_thread"] = thread
-            thread.start()
+            self.agent.messages.extend(said[:-1])
+            turn, answer = self.agent.turn(said[-1]), partial(self._answer, asyncio.get_running_loop())
+            started = await asyncio.to_thread(self.session.start, turn, self.agent.actor, answer)
+            vars(self)["respond_thread"] = started.thread
 
     def accumulate(self, chunk: dict[str, Any]) -> None:
         """Add a piece to the message that is coming in."""
@@ -80,21 +84,22 @@ class AsyncInterpreter(OpenInterpreter):
         else:
             self._said.append(piece)
 
-    def _answer(self, said: list[Any], loop: asyncio.AbstractEventLoop) -> None:
+    def _answer(self, loop: asyncio.AbstractEventLoop, events: Iterator[Event]) -> None:
         def put(chunk: Any) -> None:
             loop.call_soon_threadsafe(self.output_queue.put_nowait, chunk)
 
         complete = {"role": "server", "type": "status", "content": "complete"}
         try:
-            self.messages.extend(said[:-1])
             with self.session.questions.answerable(["block"]):
-                for event in self.respond(said[-1]):
+                for event in events:
                     if event.kind == "confirmation":
                         put(complete)
                     elif (chunk := event.chunk) is not None and (original := as_original(chunk)) is not None:
                         put(original)
-        except InterpreterError as error:
+        except Exception as error:  # noqa: BLE001 - who reads the output gets it
             put({"role": "server", "type": "error", "content": str(error)})
+            if not isinstance(error, InterpreterError):
+                traceback.print_exc()
         put(complete)
 
     async def output(self) -> Any:

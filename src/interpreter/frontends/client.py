@@ -114,16 +114,15 @@ class RemoteInterpreter(AbstractContextManager["RemoteInterpreter"]):
         try:
             for event in self.events(accepted["position"]):
                 data, kind = event["data"], event["kind"]
+                if event["action"] == accepted["turn"] and kind == "action" and data["state"] == "ended":
+                    over = True
+                    if "text" in data:
+                        raise InterpreterError(data["text"])
+                    return
                 last = (data.get("messages") or [data])[-1]
-                mine = mine or kind == "error" or (last.get("role") == "user" and last.get("content") == content)
+                mine = mine or (last.get("role") == "user" and last.get("content") == content)
                 if not mine:
                     continue  # events before the message don't belong to its answer
-                if kind == "error":
-                    over = True
-                    raise InterpreterError(data["content"])
-                if kind == "status" and data.get("format") == "idle":
-                    over = True
-                    return
                 chunk = as_original(data) if "type" in data and data.get("role") != "user" else None
                 if chunk is not None:
                     if terminal is not None:

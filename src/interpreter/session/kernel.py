@@ -8,10 +8,12 @@ The lane is a ticket lock: every action that changes files, variables or the con
 
 from __future__ import annotations
 
+import itertools
 import os
 import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterator
+from concurrent.futures import Future
 from contextlib import closing
 from contextvars import Context
 from typing import Any, Literal, Protocol
@@ -204,9 +206,12 @@ class Session:
             action.turn = action.parent.turn
         return Performance(self, action, publisher or action.publisher(self), wait)
 
-    def start(self, action: Action, actor: Actor) -> Started:
-        """Do something in the background, for those who only watch: its end and its error are events."""
-        return Started(self.perform(action, actor))
+    def start(self, action: Action, actor: Actor, read: Callable[[Iterator[Event]], object] | None = None) -> Started:
+        """Do something in the background, for those who only watch: its end and its error are events.
+
+        Returns when it has begun, and raises what prevents that. `read` gets the events in the thread that drives it.
+        """
+        return Started(self.perform(action, actor), read or deque[Event](maxlen=0).extend)
 
     def end_suspended(self, action: Action) -> None:
         """End an action that its reader has left in the middle; BusyError if another thread is reading it."""
@@ -575,20 +580,28 @@ class Performance(Iterator[Event]):
 class Started:
     """An action that the session drives itself."""
 
-    def __init__(self, performance: Performance) -> None:
+    def __init__(self, performance: Performance, read: Callable[[Iterator[Event]], object]) -> None:
         self.action = performance.action
         self.action.is_started = True
         self.error: BaseException | None = None
-        self._performance, self._ended = performance, threading.Event()
+        self._performance, self._read, self._ended = performance, read, threading.Event()
+        begun: Future[None] = Future()
         # A context of its own: what another action starts in the background is no part of it.
-        threading.Thread(target=Context().run, args=[self._drive], name=self.action.id, daemon=True).start()
+        drive, name = Context().run, self.action.id
+        self.thread = threading.Thread(target=drive, args=[self._drive, begun], name=name, daemon=True)
+        self.thread.start()
+        begun.result()
 
-    def _drive(self) -> None:
+    def _drive(self, begun: Future[None]) -> None:
         try:
-            for _ in self._performance:
-                pass
+            with closing(self._performance):
+                first = next(self._performance)
+                begun.set_result(None)
+                self._read(itertools.chain([first], self._performance))
         except BaseException as error:  # noqa: BLE001 - its event has told the readers; who waits gets it
             self.error = error
+            if not begun.done():
+                begun.set_exception(error)
         finally:
             self._ended.set()
 

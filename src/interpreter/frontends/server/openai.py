@@ -22,7 +22,6 @@ from interpreter.frontends.server.routes import (
     ANY,
     FLAG,
     TEXT,
-    EventReader,
     Route,
     Schema,
     ServerRequest,
@@ -126,7 +125,8 @@ class _Answer:
         self.call, self.live, self._keeps = call, live, keeps
         self.usage = {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}
         self._id, self._created = f"chatcmpl-{os.urandom(8).hex()}", int(time.time())
-        self._over, self._is_ours = False, False  # whether this turn has ended, and is the client's to cancel
+        self._over = False  # whether this turn has ended
+        self._turn = ""  # the id of this turn, as soon as it is the client's to cancel
         self._said: Any = None  # the message whose answer follows it; None if it has come
 
     def head(self, kind: str) -> dict[str, Any]:
@@ -137,10 +137,9 @@ class _Answer:
         live, server = self.live, self.call.server
         reader = reader_from_now(self.call, live)
         try:
-            if not await self._approved(said[-1], reader):
+            if not await self._approved(said[-1]):
                 self._said = said[-1]["content"]
-                live.say(said)
-            self._is_ours = True
+                self._turn, _ = await server.working(live.say, said)
             while (found := await reader.batch()) is not None:
                 for event in found:
                     if (piece := self._text(event)) is not None:
@@ -149,40 +148,38 @@ class _Answer:
                         return
         finally:
             reader.close()
-            if self._is_ours and not self._over:  # the client has left
+            if self._turn and not self._over:  # the client has left
                 live.cancel()
             if not self._keeps:
                 await server.working(server.hub.delete, live.key)
 
-    async def _approved(self, message: dict[str, Any], reader: EventReader) -> bool:
+    async def _approved(self, message: dict[str, Any]) -> bool:
         """Whether this answers the question about a block: yes runs it. Anything else ends that turn."""
         live = self.live
         asked = [each for each in live.interpreter.session.questions.open if each.kind == "block"]
         if not asked:
             return False
         if re.sub(r"\W", "", str(message["content"])).lower() == "yes":
-            shown = self.call.server.shown.get(live.key)  # what the last answer ended with
+            turn, shown = self.call.server.shown.get(live.key, ("", ""))  # what the last answer ended with
             answer_to(live, asked[0].id, {"choice": "approve", "digest": shown}, self.call.user)
+            self._turn = turn
             return True
         answer_to(live, asked[0].id, {"choice": "refuse"}, self.call.user)
-        live.interpreter.cancel()
-        while live.running:
-            await reader.batch(1.0)
+        await self.call.server.working(live.cancel, True)
         return False
 
     def _text(self, event: Event) -> str | None:
         data, role = event.data, event.data.get("role")
-        if self._said is not None and event.kind != "error":  # what came before it is no answer to it
+        if event.ids.action == self._turn and event.kind == "action" and data["state"] == "ended":
+            self._over = True
+            if "text" in data:
+                raise Refused(502, "model", str(data["text"]))
+        elif self._said is not None:  # what came before it is no answer to it
             last = (data.get("messages") or [data])[-1]
             if last.get("role") == "user" and last.get("content") == self._said:
                 self._said = None
             return None
         match event.kind:
-            case "error":
-                self._over = True
-                raise Refused(502, "model", str(data["content"]))
-            case "status" if data.get("format") == "idle":
-                self._over = True
             case "status" if data.get("format") == "usage":
                 used = data["content"]
                 self.usage["prompt_tokens"] += used.get("input_tokens", 0)
@@ -193,7 +190,7 @@ class _Answer:
                 if question is None:
                     return None
                 if self._keeps and question.kind == "block":
-                    self.call.server.shown[self.live.key] = digest_of(data.get("content"))
+                    self.call.server.shown[self.live.key] = self._turn, digest_of(data.get("content"))
                     self._over = True
                     return ASKS
                 answer_to(self.live, question.id, {"choice": "refuse"}, self.call.user)

@@ -10,7 +10,6 @@ import asyncio
 import json
 import os
 from collections.abc import AsyncIterator
-from contextlib import closing
 from email.parser import BytesParser
 from email.policy import HTTP
 from typing import Any
@@ -30,14 +29,13 @@ from interpreter.frontends.server.routes import (
     ServerState,
     object_of,
     open_file,
-    reader_from_now,
     run_in,
     save_upload,
     until_either,
 )
-from interpreter.frontends.server.sessions import CLIENT_SETTINGS, LiveSession, change_settings
+from interpreter.frontends.server.sessions import CLIENT_SETTINGS, LiveSession
 from interpreter.messages import as_original
-from interpreter.session import Event
+from interpreter.session import Do, Event
 
 COMPLETE = {"role": "server", "type": "status", "content": "complete"}
 _ACK_TIMEOUT, _MAX_ACK_ATTEMPTS = 1.0, 20
@@ -109,23 +107,19 @@ class WebSocketClient:
             self._shown = None
             await self._stop()
         self.call.note("message")
-        self.live.say(messages)
+        await self.call.server.working(self.live.say, messages)
 
     async def _stop(self) -> None:
         """End what is running, and wait for that."""
         if self.live.running:
-            with closing(reader_from_now(self.call, self.live)) as reader:
-                await self.call.server.working(self.live.cancel)
-                while self.live.running:
-                    await reader.batch(1.0)
+            await self.call.server.working(self.live.cancel, True)
 
     def output(self, event: Event) -> list[dict[str, Any]]:
         """What the client gets: the chunks of 0.4.3, and `complete` whenever it is the client's turn."""
         data, questions = event.data, self.live.interpreter.session.questions
-        if event.kind == "error":
-            return [{"role": "server", "type": "error", "content": data["content"]}]
-        if event.kind == "status" and data.get("format") == "idle":
-            return [COMPLETE]
+        if event.kind == "action" and (data["kind"], data["state"]) == ("turn", "ended"):
+            failed = [{"role": "server", "type": "error", "content": data["text"]}] if "text" in data else []
+            return [*failed, COMPLETE]
         if event.kind in ("confirmation", "input_request") and "question" in data:
             question = questions.find(data["question"])
             if question is not None and question.kind != "block":  # this protocol can't ask it
@@ -241,9 +235,11 @@ async def change(call: ServerRequest) -> Any:
             setattr(interpreter, name, call.body[name])
 
     if _OWNERS & call.body.keys() or "api_base" in llm:
-        await asyncio.wrap_future(live.submit("A change of settings", change_own))
+        performance = interpreter.session.perform(Do("settings", change_own), live.actor(call.user))
+        await call.server.working(live.do, "A change of settings", performance.result)
     of_model = {name: value for name, value in llm.items() if name not in ("api_base", "api_key")}
-    change_settings(interpreter, {**flat, **of_model}, call.server.hub.template)
+    if flat or of_model:
+        await call.server.working(live.change, {**flat, **of_model}, call.user)
     return {"status": "success"}
 
 
@@ -261,7 +257,7 @@ async def show(call: ServerRequest) -> Any:
 
 async def run(call: ServerRequest) -> Any:
     live = await original_session(call)
-    output = await asyncio.wrap_future(live.submit("A block", lambda: run_in(live, call.user, **call.body)))
+    output = await call.server.working(live.do, "A block", lambda: run_in(live, call.user, **call.body))
     return {"output": [{key: value for key, value in each.items() if key != "role"} for each in output]}
 
 

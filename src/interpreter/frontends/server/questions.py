@@ -104,12 +104,12 @@ def _block_of(question: Question) -> RunBlock:
 # -- dry runs ------------------------------------------------------------------------------------------------------
 
 
-def preview(live: LiveSession | None, name: str, digest: str) -> dict[str, Any]:
+def preview(live: LiveSession | None, name: str, digest: str, user: User) -> dict[str, Any]:
     """Do a dry run of the block that waits; what it printed and what it would change."""
     live, question = _waiting(live, name)
     _check_digest(question, digest)
     block = _block_of(question)
-    made = live.interpreter.dry_run(block.language, block.code)
+    made = live.interpreter.dry_run(block.language, block.code, live.actor(user))
     try:
         made.run()
         diffs = made.data_diffs

@@ -51,7 +51,6 @@ from interpreter.frontends.server.sessions import (
     LiveSession,
     SessionKey,
     SessionManager,
-    change_settings,
 )
 from interpreter.host.files import Folder, remove
 from interpreter.messages import fold
@@ -146,13 +145,15 @@ class ServerState:
 
     def __init__(self, hub: SessionManager, users: Users, audit: Audit, routes: list[Route]) -> None:
         self.hub, self.users, self.audit, self.routes = hub, users, audit, routes
-        self._workers = ThreadPoolExecutor(32, "request")
+        # Each session may be doing one thing that takes long; that leaves threads for the other requests.
+        self._workers = ThreadPoolExecutor(32 + hub.template.server_max_sessions, "request")
         self._readers = ThreadPoolExecutor(8, "reader")
         self.naming = asyncio.Lock()
         self.named: dict[
             tuple[str, str], SessionKey
         ] = {}  # sessions that clients of other protocols named, by user and name
-        self.shown: dict[SessionKey, str] = {}  # the digest of the block that a chat client was asked about last
+        # What a chat client was asked about last: the turn, and the digest of the block.
+        self.shown: dict[SessionKey, tuple[str, str]] = {}
         # The last event that clients of 0.4.3's protocol received, by session.
         self.original: dict[SessionKey, tuple[int, int | None]] = {}
 
@@ -216,9 +217,9 @@ class ServerRequest:
         self.server.audit.write(self.user.name, "FRAME", f"{self.request.url.path} {what}", 200, address)
 
     async def do(self, what: str, function: Callable[[LiveSession], Result]) -> Result:
-        """Call a function in the thread of the session."""
+        """Do something in the session that the address names."""
         live = await self.server.working(self.live, True)
-        return await asyncio.wrap_future(live.submit(what, lambda: function(live)))
+        return await self.server.working(live.do, what, lambda: function(live))
 
     async def named_session(self, name: str, title: str = "") -> LiveSession:
         """Find or make the session that clients of another protocol know by a name; after a restart, by its title."""
@@ -366,7 +367,7 @@ def show_session(call: ServerRequest) -> Any:
 def change_session(call: ServerRequest) -> Any:
     live = call.live(write=True)
     if settings := call.body.get("settings"):
-        change_settings(live.interpreter, settings, call.server.hub.template)
+        live.change(settings, call.user)
     if title := call.body.get("title"):
         live.interpreter.journal.rename(title)
     return summary_of(live)
@@ -377,7 +378,7 @@ def delete_session(call: ServerRequest) -> None:
 
 
 async def fork_session(call: ServerRequest) -> Any:
-    return summary_of(await call.do("A fork", call.server.hub.fork))
+    return summary_of(await call.do("A fork", lambda live: call.server.hub.fork(live, live.actor(call.user))))
 
 
 async def share_session(call: ServerRequest) -> Any:
@@ -395,7 +396,7 @@ async def export_session(call: ServerRequest) -> Any:
     def write(live: LiveSession) -> tuple[bytes, str]:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder, f"session{EXPORTERS[form].suffix}")
-            made = result_of(exports.export(live.interpreter, form, str(path)))
+            made = result_of(exports.export(live.interpreter, form, str(path), by=live.actor(call.user)))
             if made is None:
                 raise Refused(409, "empty", "Nothing has been said in this session yet.")
             return made.path.read_bytes(), made.path.name
@@ -435,7 +436,8 @@ async def send_message(call: ServerRequest) -> Any:
             base64.b64decode(image["content"], validate=True)
         except (binascii.Error, ValueError):
             raise Refused(400, "image", "The content of an image is base64.") from None
-    answer: dict[str, Any] = {"position": str(live.say(messages)), "messages": [], "questions": []}
+    turn, before = await call.server.working(live.say, messages)
+    answer: dict[str, Any] = {"turn": turn, "position": str(before), "messages": [], "questions": []}
     if call.body.get("wait"):
         with closing(reader_from_now(call, live)) as reader:
             while live.running and not live.interpreter.session.questions.open:
@@ -459,7 +461,7 @@ async def run_code(call: ServerRequest) -> Any:
 
 
 def run_in(live: LiveSession, user: User, language: str, code: str, shared: bool = False) -> Any:
-    """Run the user's code and return the messages that it made. Call it in the thread of the session."""
+    """Run the user's code and return the messages that it made."""
     events = run_own_block(live.interpreter, language, code, shared, live.actor(user))
     chunks = [event.chunk for event in events if event.chunk is not None]
     return clean(live, [each for each in fold(chunks, MAX_OUTPUT_LENGTH) if each.get("role") == "computer"])
@@ -476,7 +478,7 @@ async def answer_question(call: ServerRequest) -> Any:
 
 
 def preview_block(call: ServerRequest) -> Any:
-    return questions.preview(*call.asked, call.body["digest"])
+    return questions.preview(*call.asked, call.body["digest"], call.user)
 
 
 def discard_preview(call: ServerRequest) -> None:
@@ -499,7 +501,8 @@ async def go_to_checkpoint(name: str, call: ServerRequest) -> Any:
     """Do `undo`, `redo` or `restore` with the fields of the body as arguments; an empty list of parts means all."""
 
     def act(live: LiveSession) -> Any:
-        result = getattr(live.interpreter, name)(**{**call.body, "parts": call.body.get("parts") or None})
+        arguments = {**call.body, "parts": call.body.get("parts") or None, "by": live.actor(call.user)}
+        result = getattr(live.interpreter, name)(**arguments)
         return clean(live, {"restored": list(result.restored), "notes": result.sentences})
 
     return await call.do(name.capitalize(), act)

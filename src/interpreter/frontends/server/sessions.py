@@ -1,27 +1,27 @@
 """The sessions of the server: those that are live, those that are stored, who owns them and who may read them.
 
 A user has a folder of journals, so a session is looked up among the user's own; the id alone opens nothing. A live
-session has an interpreter and one thread that does its work, one thing at a time. When it has been idle for a while,
-its variables are saved and its runtimes end; the next use brings it back. Readers of events don't notice: they read
-from the log while there is one, and otherwise from the journal.
+session has an interpreter. When it has been idle for a while, its variables are saved and its runtimes end; the next
+use brings it back. Readers of events don't notice: they read from the log while there is one, and otherwise from the
+journal.
 """
 
 from __future__ import annotations
 
 import copy
 import os
-import queue
 import re
 import shutil
 import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, closing, contextmanager, suppress
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, get_args
 
+from interpreter import errors
 from interpreter.api import OpenInterpreter
 from interpreter.app import conversations, result_of
 from interpreter.config.homes import make_folder, our_folder
@@ -30,9 +30,8 @@ from interpreter.errors import BusyError, InterpreterError
 from interpreter.frontends.server.gate import LOCAL, Refused, User
 from interpreter.host import files
 from interpreter.llm.secrets import replace_secrets
-from interpreter.messages import Chunk
 from interpreter.questions import APPROVE, Answer, QuestionKind
-from interpreter.session import Actor, Event, Ids
+from interpreter.session import Actor, Do, Event
 from interpreter.session.events import events_after, redacted
 from interpreter.session.journal import SavedSession, Summary
 from interpreter.session.journal.file import NAME, Facts, read_summary
@@ -40,8 +39,8 @@ from interpreter.session.journal.reader import past_events
 
 Result = TypeVar("Result")
 KINDS: tuple[QuestionKind, ...] = get_args(QuestionKind)
-# The last event of a turn: the session is free.
-IDLE: Chunk = {"role": "computer", "type": "status", "format": "idle", "content": {}}
+_TURN = "A turn"
+FAILED = "The server failed in this turn. Its terminal shows the error."
 _ID = re.compile(r"[0-9a-f]{8,32}")
 _SAVE_AFTER = 1.0  # seconds without work, before the variables are saved
 _EVENT_NUMBER_GAP = (
@@ -58,142 +57,142 @@ class SessionKey(NamedTuple):
 
 
 class LiveSession:
-    """A session with an interpreter, and the thread that works for it."""
+    """A session with an interpreter. Its clients do one thing at a time: the others get a BusyError."""
 
     def __init__(self, hub: SessionManager, key: SessionKey, interpreter: OpenInterpreter) -> None:
         self.key, self.interpreter = key, interpreter
-        self.running = ""  # what is being done; empty if nothing is
         self.used = time.monotonic()
         self.closed = False
         self._hub, self._actors = hub, dict[str, Actor]()
-        self._jobs: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
-        self._lock, self._open = threading.RLock(), ExitStack()
+        self.due = self.used + hub.idle_seconds  # when the housekeeping looks after it
+        self._unsaved = False
+        self._work = ""  # what is being done, until its last event is published
+        self._changed, self._open = threading.Condition(), ExitStack()
         session = interpreter.session
         self._open.enter_context(session.questions.answerable(KINDS))
         self._open.callback(session.log.subscribe(lambda: hub.wake(key)))
         if (folder := interpreter.journal.path) is not None:
             session.log.history = lambda: past_events(folder)
-        self._thread = threading.Thread(target=self._work, name=f"session {key.id}", daemon=True)
-        self._thread.start()
 
     def actor(self, user: User) -> Actor:
         """The client that acts for a user."""
-        with self._lock:
+        with self._changed:
             if user.name not in self._actors:
                 owner = self.interpreter.user
                 self._actors[user.name] = self.interpreter.session.add_actor("client", owner.source, sink=owner.sink)
             return self._actors[user.name]
 
-    def submit(
-        self, what: str, function: Callable[[], Result], after: Callable[[], object] = lambda: None
-    ) -> Future[Result]:
-        """Have something done in the session's thread, then `after`; BusyError if it is doing something."""
-        done: Future[Result] = Future()
-        done.set_running_or_notify_cancel()  # it can't be cancelled: the block runs to its end
+    # -- what clients do -------------------------------------------------------------------------------------------
 
-        def job() -> None:
-            try:
-                try:
-                    result = function()
-                finally:
-                    with self._lock:  # who starts something next finds the end of this in the log
-                        self.running, self.used = "", time.monotonic()
-                        after()
-                    self._hub.wake(self.key)
-                done.set_result(result)
-            except BaseException as error:  # noqa: BLE001 - for who waits for it
-                done.set_exception(error)
+    @property
+    def running(self) -> str:
+        """What is being done; empty if nothing is."""
+        return self._work if self._work != _TURN or self.interpreter.agent.responding else ""
 
-        with self._lock:
-            if self.closed:
-                raise BusyError("The session is being suspended. Try again in a moment.")
-            if self.running:
-                raise BusyError(f"{self.running} is running. Wait for it, or cancel it.")
-            self.running, self.used = what, time.monotonic()
-        self._jobs.put(job)
-        return done
+    def do(self, what: str, function: Callable[[], Result]) -> Result:
+        """Do something in this thread; BusyError if something is being done."""
+        with self._changed:
+            self._check_free()
+            self._work = what
+        try:
+            return function()
+        finally:
+            self._finish()
+
+    def say(self, messages: list[Any]) -> tuple[str, int]:
+        """Start the turn that answers a message: its id, and the number of the last event before it.
+
+        Its end and its error are events, and not raised.
+        """
+        agent, session = self.interpreter.agent, self.interpreter.session
+        turn = agent.turn(messages[-1])
+        with self._changed:
+            self._check_free()
+            before = session.log.last
+            agent.messages.extend(messages[:-1])
+            session.start(turn, agent.actor, self._read_turn)
+            self._work = _TURN
+        return turn.id, before
+
+    def change(self, settings: dict[str, Any], user: User) -> None:
+        """Change settings for a client, also while something is being done."""
+        action = Do("settings", lambda: change_settings(self.interpreter, settings, self._hub.template))
+        action.needs_lane = False
+        self.interpreter.session.perform(action, self.actor(user)).result()
 
     def while_idle(self, function: Callable[[], object]) -> None:
-        """Do something short, unless something is running; nothing begins meanwhile."""
-        with self._lock:
+        """Do something short, unless something is being done; nothing begins meanwhile."""
+        with self._changed:
             if not self.running:
                 function()
 
-    def say(self, messages: list[Any]) -> int:
-        """Answer a message; the number of the last event before it.
-
-        An error is an event of the session, and not raised. The last event says `idle`.
-        """
-        interpreter = self.interpreter
-
-        def turn() -> None:
-            try:
-                interpreter.messages.extend(messages[:-1])
-                with closing(interpreter.respond(messages[-1])) as events:
-                    for _ in events:
-                        pass
-            except Exception as error:  # noqa: BLE001 - the readers get it as an event
-                self.report(error)
-
-        log = interpreter.session.log
-        with self._lock:
-            before = log.last
-            self.submit("A turn", turn, lambda: log.publish("status", IDLE))
-        return before
-
-    def report(self, error: BaseException) -> None:
-        """Publish an error of a turn."""
-        session, known = self.interpreter.session, isinstance(error, InterpreterError)
-        words = session.clean(str(error)) if known else "The server failed in this turn. Its terminal shows the error."
-        chunk: Chunk = {"role": "computer", "type": "error", "format": type(error).__name__, "content": words}
-        session.log.publish("error", chunk, Ids(actor=self.interpreter.agent.actor.id))
-        if not known:
-            self._hub.failed(error)
-
-    def cancel(self) -> None:
+    def cancel(self, wait: bool = False) -> None:
         """Stop what is running, and withdraw what it asks."""
+        session = self.interpreter.session
         self.interpreter.cancel()
-        self.interpreter.session.questions.withdraw()
+        for actor in list(self._actors.values()):
+            session.cancel(actor)
+        session.questions.withdraw()
+        with self._changed:
+            self._changed.wait_for(lambda: not (wait and self._work))
 
-    def _work(self) -> None:
-        saved = True
-        while True:
-            try:
-                job = self._jobs.get(timeout=self._hub.idle_seconds if saved else _SAVE_AFTER)
-            except queue.Empty:
-                if not saved:
-                    saved = True
-                    with suppress(Exception):
-                        self.interpreter.save_variables_now()
-                    self._give_up_snapshots()
-                elif self._hub.retire(self, self._hub.idle_seconds):
-                    return
-                continue
-            if job is None:
-                return
-            job()
-            saved = saved and job == self._give_up_snapshots
+    def _check_free(self) -> None:
+        """BusyError if something is being done. The caller holds the lock, and begins something."""
+        self._await_last_event()
+        if self.closed:
+            raise BusyError("The session is being suspended. Try again in a moment.")
+        if self.running:
+            raise BusyError(f"{self.running} is running. Wait for it, or cancel it.")
+        self.used = time.monotonic()
 
-    def trim_snapshots(self) -> None:
-        """There are more sessions now: have the session's thread keep fewer snapshots, when it is idle."""
-        self._jobs.put(self._give_up_snapshots)
+    def _await_last_event(self) -> None:
+        """If a turn is over, wait until its last event is published, which takes a moment."""
+        self._changed.wait_for(lambda: self.running or not self._work)
 
-    def _give_up_snapshots(self) -> None:
-        self.interpreter.computer.runtimes.forget_snapshots(self._hub.snapshots_per_session)
+    def _finish(self) -> None:
+        with self._changed:
+            self._work, self.used, self._unsaved = "", time.monotonic(), True
+            self.due = self.used + _SAVE_AFTER
+            self._changed.notify_all()
+        self._hub.news.set()
+
+    def _read_turn(self, events: Iterator[Event]) -> None:
+        try:
+            for _ in events:
+                pass
+        except InterpreterError:
+            pass  # the last event says so
+        except BaseException as error:  # noqa: BLE001 - the terminal shows it
+            self._hub.failed(error)
+        finally:
+            self._finish()
+
+    # -- housekeeping ----------------------------------------------------------------------------------------------
+
+    def attend(self) -> None:
+        """Do what is due: keep fewer snapshots, and save the variables after some work, or go to sleep."""
+        idle, runtimes = self._hub.idle_seconds, self.interpreter.computer.runtimes
+        self.due = time.monotonic() + idle
+        self.while_idle(lambda: runtimes.forget_snapshots(self._hub.snapshots_per_session))
+        if not self._unsaved:
+            self._hub.retire(self, idle)
+        elif not self.running:
+            self._unsaved = False
+            self.interpreter.save_variables_now()
 
     def stop(self) -> bool:
-        """Take no more work; False if it is doing something."""
-        with self._lock:
-            if self.running or any(each.running for each in self.interpreter.computer.jobs):
+        """Take no more work; False if it is doing something, or has stopped before."""
+        with self._changed:
+            self._await_last_event()
+            if self.closed or self.running or any(each.running for each in self.interpreter.computer.jobs):
                 return False
             self.closed = True
             return True
 
     def end(self) -> None:
         """Save the variables, end the runtimes and close the journal."""
-        self._jobs.put(None)
-        if threading.current_thread() is not self._thread:
-            self._thread.join(60)
+        with self._changed:
+            self._changed.wait_for(lambda: not self._work, 60)
         interpreter = self.interpreter
         with ExitStack() as ending:
             ending.callback(self._open.close)
@@ -219,6 +218,23 @@ class SessionManager:
         self._shares = _database(self.folder / "shares.db", "shares (owner, id, user, primary key (owner, id, user))")
         self._indexes: dict[str, Index] = {}
         self._closed = False
+        self.news = threading.Event()  # something is due earlier than before
+        self._housekeeping = threading.Thread(target=self._keep_house, name="housekeeping", daemon=True)
+        self._housekeeping.start()
+
+    # -- housekeeping --------------------------------------------------------------------------------------------
+
+    def _keep_house(self) -> None:
+        """Look after each session when that is due, in one thread for all of them."""
+        while not self._closed:
+            self.news.clear()
+            with self._lock:
+                first = min(self._live.values(), key=lambda live: live.due, default=None)
+            if first is None or first.due > time.monotonic():
+                self.news.wait(first.due - time.monotonic() if first is not None else None)
+            else:
+                with suppress(Exception):  # what could not be saved is saved later, or when the session ends
+                    first.attend()
 
     # -- places --------------------------------------------------------------------------------------------------
 
@@ -296,7 +312,8 @@ class SessionManager:
             before, live = self.snapshots_per_session, LiveSession(self, key, interpreter)
             self._live[key] = live
             for other in self._live.values() if self.snapshots_per_session < before else ():
-                other.trim_snapshots()
+                other.due = 0.0  # to keep fewer snapshots
+            self.news.set()
         return live
 
     @property
@@ -336,10 +353,10 @@ class SessionManager:
             self.wake(key)
             return live
 
-    def fork(self, live: LiveSession) -> LiveSession:
-        """A second session that continues from here, in a copy of the workspace; call it in the session's thread."""
+    def fork(self, live: LiveSession, by: Actor) -> LiveSession:
+        """A second session that continues from here, in a copy of the workspace."""
         with self._reserve_slot():
-            return self.adopt(live.key.owner, live.interpreter.fork())
+            return self.adopt(live.key.owner, live.interpreter.fork(by=by))
 
     def retire(self, live: LiveSession, idle: float = 0.0) -> bool:
         """Put a session to sleep, if it does nothing and was not used for so many seconds."""
@@ -385,7 +402,10 @@ class SessionManager:
         """End all sessions: their turns stop, their variables are saved."""
         with self._lock:
             self._closed, ending = True, list(self._live.values())
+        self.news.set()
+        self._housekeeping.join(60)
         for live in ending:
+            live.closed = True
             live.cancel()
         with ThreadPoolExecutor(len(ending) or 1) as pool:
             pool.map(self._end, ending)
@@ -457,13 +477,13 @@ class SessionManager:
         """What a reader has not had yet, about `most` events of it; a stored session stays asleep."""
         live = self._live.get(key)
         if live is not None:
-            return live.interpreter.session.read(after, offset, most)
+            return list(map(_with_error_text, live.interpreter.session.read(after, offset, most)))
         path = self.root(key.owner) / key.id
         if not (path / NAME).is_file():
             return []
         secrets = self.template.llm.known_secrets()
         found = events_after(past_events(path), after, offset, most)
-        return list(redacted(found, lambda text: replace_secrets(text, secrets)[0]))
+        return list(map(_with_error_text, redacted(found, lambda text: replace_secrets(text, secrets)[0])))
 
     def watch(self, key: SessionKey, wake: Callable[[], None]) -> Callable[[], None]:
         """Have `wake` called, from any thread, whenever the session has news; call the result to end that."""
@@ -612,6 +632,16 @@ class Index:
         with self._lock:
             self._closed = True
             self._data.close()
+
+
+def _with_error_text(event: Event) -> Event:
+    """The same event; the end of a turn with an error always has a text that clients can show."""
+    data = event.data
+    if event.kind != "action" or (data["kind"], data.get("outcome")) != ("turn", "error") or "text" in data:
+        return event
+    is_ours = hasattr(errors, data["error"])  # its text is not in the journal
+    text = f"The turn ended with an error: {data['error']}." if is_ours else FAILED
+    return event._replace(data={**data, "text": text})
 
 
 def _row(name: str, facts: Any) -> dict[str, Any]:

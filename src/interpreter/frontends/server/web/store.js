@@ -328,17 +328,12 @@ export class Session {
     return item;
   }
 
-  on_turn(event, data) {
-    if (data.state === "begun") {
-      this._begin();
-      this._refreshSoon();
-    } else {
-      // The server takes the next message when it has said `idle`, or when a request says that nothing runs.
-      this.status = "Finishing";
-      const why = { interrupted: "Stopped.", cancelled: "Stopped.", limit: "Stopped at a limit." }[data.reason];
-      if (why) this.add(entry("note", { text: why }), event);
-      this._refreshSoon();
-    }
+  _turn(event, data) {
+    if (data.state === "begun") this._begin();
+    if (data.state !== "ended") return;
+    this._settle();
+    if (data.outcome === "error") this.add(entry("error", { text: data.text || "Something went wrong." }), event);
+    else if (data.reason === "stopped") this.add(entry("note", { text: "Stopped." }), event);
   }
 
   on_message(event, data) {
@@ -377,6 +372,7 @@ export class Session {
   }
 
   on_action(event, data) {
+    if (data.kind === "turn") this._turn(event, data);
     let found = this._blocks.get(event.action);
     if (data.state === "begun" && data.kind === "preview") this._blocks.set(event.action, null); // the card shows its output
     if (data.state === "begun" && data.kind === "block") {
@@ -396,7 +392,7 @@ export class Session {
       }
       found.version += 1;
     }
-    if (data.state === "ended") this._refreshSoon();
+    if (data.state === "ended" || data.kind === "turn") this._refreshSoon();
   }
 
   on_confirmation(event, data) {
@@ -450,10 +446,6 @@ export class Session {
     this._refreshSoon();
   }
 
-  on_error(event, data) {
-    this.add(entry("error", { text: String(data.content || "Something went wrong.") }), event);
-  }
-
   on_status(event, data) {
     const content = data.content || {};
     const note = (text) => text && this.add(entry("note", { text }), event);
@@ -472,10 +464,6 @@ export class Session {
         this.filesStamp += 1;
         break;
       }
-      case "idle":
-        this._settle();
-        this._refreshSoon();
-        break;
       case "notice":
         note(content.text);
         break;
