@@ -70,6 +70,7 @@ class OpenInterpreter(InterpreterSettings):
     tools: Toolbox
     prompt: SystemPrompt
     forked: Fork | None = None
+    _said_responding = False
 
     if not TYPE_CHECKING:  # type checkers make the constructor from the declared settings
 
@@ -201,8 +202,12 @@ class OpenInterpreter(InterpreterSettings):
 
     @property
     def responding(self) -> bool:
-        """Whether a turn is open."""
-        return "agent" in vars(self) and self.agent.responding
+        """Whether a turn is open, or what a script has said, as in 0.4.3."""
+        return self._said_responding or ("agent" in vars(self) and self.agent.responding)
+
+    @responding.setter
+    def responding(self, value: bool) -> None:
+        self._said_responding = value
 
     @property
     def last_messages_count(self) -> int:
