@@ -21,7 +21,7 @@ from eval.gauge import Gauge
 from eval.outcome import Message
 from interpreter import OpenInterpreter
 from interpreter.errors import InterpreterError, SandboxUnavailableError, WeightsMissingError
-from interpreter.llm.local import engine, weights
+from interpreter.local_models import engine, weights
 from interpreter.sandbox import bubblewrap
 
 sys.path.insert(0, str(ROOT / "scripts"))

@@ -15,7 +15,7 @@ PACKAGE = Path(__file__).parent.parent / "src" / "interpreter"
 FLOORS: tuple[tuple[str, ...], ...] = (
     ("errors", "version", "messages", "questions", "console_text", "config", "sigint", "tools", "host", "leaves"),
     ("runtimes", "llm"),
-    ("session",),
+    ("session", "local_models"),
     ("runtimes.pool",),
     ("computer_api",),
     ("workspace", "policy", "sandbox"),
@@ -27,7 +27,6 @@ FLOORS: tuple[tuple[str, ...], ...] = (
             "policy.review",
             "policy.pending",
             "policy.rule_editor",
-            "computer_api.os_mode",
             "remote",
         ),
     ),
@@ -38,7 +37,8 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("frontends.terminal", "frontends.headless", "frontends.notebook"),
     ("frontends",),
     # Leaves: only rows name them.
-    ("languages", "frontends.server", "frontends.wtf"),
+    ("computer_api.screen", "computer_api.people", "computer_api.browser"),
+    ("languages", "scanners", "script", "frontends.server", "frontends.wtf"),
     ("frontends.async_interpreter",),
     ("__main__", "old_functions", "old_paths"),
     ("computer_use", "core", "terminal_interface"),
@@ -52,6 +52,10 @@ SEAM = "frontend"
 # Names of things above, as text, which are looked up when someone asks for them: rows of a registry, with the reason.
 REGISTRIES = {
     "runtimes/**/*.py": "a language names its analysis and its exporter",
+    "frontends/terminal/magics/show.py": "the clipboard of the screen",
+    "api.py": "the scanner of safe mode",
+    "app/exports.py": "the export as a program",
+    "export/__init__.py": "the exporters",
     "computer_api/computer.py": "the settings may name machines, which `remote` knows",
     "leaves.py": "the leaves",
     "old_paths.py": "the old import paths",
@@ -60,7 +64,14 @@ REGISTRIES = {
 TYPES_ONLY = {
     ("config", "llm"): "the types of an interpreter's arguments",
     ("config", "computer_api"): "the types of an interpreter's arguments",
+    ("computer_api", "computer_api.screen"): "the types of the tools",
+    ("computer_api", "computer_api.people"): "the types of the tools",
+    ("computer_api", "computer_api.browser"): "the types of the tools",
+    ("agent", "computer_api.screen"): "what a row leads to",
     ("runtimes.pool", "computer_api"): "the computer whose runtimes they are",
+    ("app", "script"): "what a row leads to",
+    ("export", "script"): "what a row leads to",
+    ("frontends.terminal", "script"): "what a row leads to",
     ("llm", "runtimes"): "the registry of languages, which is handed in",
 }
 # Separate programs, which run in another process than the library.
@@ -72,7 +83,7 @@ PROGRAMS = (
     "runtimes/warm.py",
     "runtimes/snapshot_store.py",
     "runtimes/python/driver/*.py",
-    "llm/local/engine_program.py",
+    "local_models/engine_program.py",
     "remote/askpass.py",
     "remote/keeper.py",
     "sandbox/enter.py",

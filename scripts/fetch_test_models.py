@@ -17,7 +17,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "src"))
 from dataclasses import replace
 
 from interpreter.errors import DownloadError
-from interpreter.llm.local.weights import WEIGHTS, DownloadSource, FilePart, Weights, download
+from interpreter.local_models.weights import WEIGHTS, DownloadSource, FilePart, Weights, download
 
 _SMOLLM2 = Weights(
     "smollm2-135m",

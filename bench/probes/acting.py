@@ -10,7 +10,7 @@ from pathlib import Path
 from common import ARGUMENTS, report
 
 from interpreter import OpenInterpreter
-from interpreter.computer_api.os_mode import ScreenControl
+from interpreter.computer_api.screen.os_mode import ScreenControl
 
 sys.path.insert(0, ARGUMENTS["tests"])
 

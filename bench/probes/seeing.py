@@ -8,7 +8,7 @@ import time
 from common import ARGUMENTS, report
 
 from interpreter import OpenInterpreter
-from interpreter.computer_api.display.display import screen_of
+from interpreter.computer_api.screen.display.display import screen_of
 
 sys.path.insert(0, ARGUMENTS["tests"])
 

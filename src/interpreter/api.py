@@ -21,6 +21,7 @@ from interpreter.config.setting import (
 )
 from interpreter.config.settings import InterpreterSettings
 from interpreter.errors import InterpreterError, NotPreviewableError, UsageError
+from interpreter.leaves import load
 
 if TYPE_CHECKING:
     from interpreter.agent.agent import Agent
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from interpreter.messages import Chunk, Message
     from interpreter.policy.approval import Approver
     from interpreter.policy.pending import Pending
-    from interpreter.policy.scanners import Scanner
+    from interpreter.policy.scan import BlockScanner
     from interpreter.runtimes.pool import Outcomes, RuntimePool
     from interpreter.sandbox.containment import Containment
     from interpreter.sandbox.sandbox import Access, Sandbox
@@ -62,7 +63,7 @@ class OpenInterpreter(InterpreterSettings):
 
     journal: Recorder
     timeline: Timeline
-    scanner: Scanner
+    scanner: BlockScanner
     session: Session
     user: Actor
     agent: Agent
@@ -146,10 +147,11 @@ class OpenInterpreter(InterpreterSettings):
                 owner = self.computer.interpreter
                 part = self._make_approver() if owner in (self, None) else owner.approver
             case _:
-                from interpreter.policy.scanners import Scanner
-
                 owner = self.computer.interpreter
-                part = Scanner(registry=self.computer.registry) if owner in (self, None) else owner.scanner
+                is_own = owner in (self, None)
+                part = (
+                    load("interpreter.scanners:Scanner")(registry=self.computer.registry) if is_own else owner.scanner
+                )
         setattr(self, name, part)
         return part
 

@@ -56,6 +56,13 @@ class Part(NamedTuple):
     make: str
 
 
+class Engine(NamedTuple):
+    """What runs the models whose names begin with a prefix, such as `builtin/`."""
+
+    prefix: str
+    make: str  # () -> an object like `local_models.engine.BuiltInEngine`
+
+
 class Leaf(NamedTuple):
     name: str
     package: str  # the folder or module that can be deleted, below `interpreter`
@@ -69,6 +76,9 @@ class Leaf(NamedTuple):
     prompt: tuple[Part, ...] = ()  # (agent) -> lines for the system message; asked once per conversation
     tools: tuple[Part, ...] = ()  # (agent) -> an iterable of `tools.Tool`, for its model and for code
 
+    observers: tuple[Part, ...] = ()  # (agent) -> what watches a turn, like `os_mode.ScreenControl`
+    engines: tuple[Engine, ...] = ()
+
     @property
     def is_present(self) -> bool:
         return exists(f"interpreter.{self.package}")
@@ -77,12 +87,33 @@ class Leaf(NamedTuple):
 ROWS: tuple[Leaf, ...] = (
     Leaf(
         name="screen",
-        package="computer_api.os_mode",
-        about="OS mode",
+        package="computer_api.screen",
+        about="The screen of the computer",
         extra="os",
         docs=("screen.md", "os-mode.md"),
         settings=("os", "os_max_steps", "os_apps"),
-        prompt=(Part("os", "interpreter.computer_api.os_mode:prompt_lines"),),
+        prompt=(Part("os", "interpreter.computer_api.screen.os_mode:prompt_lines"),),
+        observers=(Part("os", "interpreter.computer_api.screen.os_mode:ScreenControl"),),
+    ),
+    Leaf(
+        name="browser",
+        package="computer_api.browser",
+        about="The browser",
+        extra="browser",
+        docs=("browser.md",),
+        settings=(
+            "computer.browser_headless",
+            "computer.browser_wait",
+            "computer.browser_changes",
+            "computer.browser_secrets",
+        ),
+    ),
+    Leaf(
+        name="people",
+        package="computer_api.people",
+        about="Mail, calendar and contacts",
+        extra="calendar",
+        docs=("mail-and-calendar.md",),
     ),
     Leaf(
         name="skills",
@@ -90,6 +121,32 @@ ROWS: tuple[Leaf, ...] = (
         about="`computer.skills`",
         settings=("computer.import_skills", "computer.save_skills", "computer.skills_path"),
         prompt=(Part("computer.import_skills", "interpreter.computer_api.skills:prompt_lines"),),
+    ),
+    Leaf(
+        name="local_models",
+        package="local_models",
+        about="The built-in engine",
+        extra="local",
+        docs=("local-models.md",),
+        engines=(Engine("builtin", "interpreter.local_models.engine:BuiltInEngine"),),
+    ),
+    Leaf(name="scanners", package="scanners", about="Safe mode", extra="scan", docs=("safe-mode.md",)),
+    Leaf(
+        name="script",
+        package="script",
+        about="The export as a program",
+        magics=(
+            Magic(
+                "Save",
+                "script",
+                "interpreter.script.commands:export_script",
+                "a program",
+                "Write a program from the blocks that produced the result. --all includes every block; --verify runs "
+                "it and compares the results.",
+                "[path] [--all] [--verify]",
+                ("%script", "%script report.py --verify"),
+            ),
+        ),
     ),
     Leaf(
         name="server",
@@ -153,6 +210,11 @@ def subcommand(arguments: Sequence[str]) -> Subcommand | None:
         if list(arguments[: len(words)]) == words and (len(words) > 1 or not rest or rest[0].startswith("-")):
             return row
     return None
+
+
+def engine_of(prefix: str) -> Any:
+    """Make the engine that runs the models with a prefix."""
+    return load(next(engine.make for leaf in ROWS for engine in leaf.engines if engine.prefix == prefix))()
 
 
 @cache

@@ -11,7 +11,7 @@ import pytest
 
 from interpreter import OpenInterpreter
 from interpreter.computer_api.accounts import AccountError
-from interpreter.computer_api.desktop import NoApplication, find_application
+from interpreter.computer_api.screen.desktop import NoApplication, find_application
 from interpreter.errors import ComputerError, SandboxUnavailableError
 
 SECRET = "BEGIN:VCALENDAR\nprivate words\nEND:VCALENDAR\n"

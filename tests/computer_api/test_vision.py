@@ -48,7 +48,7 @@ def test_query_accepts_an_image_in_every_form(chatting: Chatting) -> None:
 
 def test_text_that_starts_with_data_is_not_a_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Sandboxed code could make a folder with that name, and point us outside the sandbox."""
-    from interpreter.computer_api.display.pictures import placed_pixels
+    from interpreter.computer_api.screen.display.pictures import placed_pixels
 
     (tmp_path / "data:").mkdir()
     (tmp_path / "private.png").write_bytes(picture("private").png)

@@ -15,10 +15,10 @@ from interpreter.app import exports, result_of
 from interpreter.errors import ExportError
 from interpreter.export import write
 from interpreter.export.documents import picture
-from interpreter.export.script.verify import Verification, copy_files
 from interpreter.host import exposure
 from interpreter.host.files import Folder
 from interpreter.messages import Message
+from interpreter.script.verify import Verification, copy_files
 from sampling import some
 
 

@@ -14,7 +14,7 @@ import pytest
 from export.conversations import declined, drawn, failed, printed, ran, user
 from interpreter.errors import ExportError
 from interpreter.export import Document, ExportedConversation
-from interpreter.export.script.program import Installed, installed_for, program
+from interpreter.script.program import Installed, installed_for, program
 from interpreter.session.journal.reader import Entry
 
 INSTALLED = Installed(

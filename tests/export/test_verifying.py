@@ -11,11 +11,11 @@ import pytest
 
 from export.conversations import drawn
 from interpreter.errors import ExportError, SandboxUnavailableError
-from interpreter.export.script import verify as copies
-from interpreter.export.script.verify import Verification, VerifyReport
 from interpreter.host.files import Folder
 from interpreter.messages import Message
 from interpreter.sandbox.containment import check_available
+from interpreter.script import verify as copies
+from interpreter.script.verify import Verification, VerifyReport
 
 PLOT = "import matplotlib.pyplot as plt\nplt.plot([1, 2, %s])\nplt.show()\n"
 

@@ -26,17 +26,16 @@ from hypothesis import strategies as st
 from hostile_server import HI, JSON, LINES, STREAM, HostileServer, repeated
 from interpreter import OpenInterpreter
 from interpreter.errors import LocalServerError, ModelError, ModelTimeoutError, NotAStreamError, ReplyTooLargeError
-from interpreter.llm import Llm, ollama
+from interpreter.llm import Llm, ollama, servers
 from interpreter.llm.anthropic import AnthropicMessages
 from interpreter.llm.chat_completions import ChatCompletions
 from interpreter.llm.failures import MALFORMED
 from interpreter.llm.http import Exchange, event_data, fetch_json, read_events
-from interpreter.llm.local import servers
-from interpreter.llm.local.servers import KINDS, look
 from interpreter.llm.ollama import OllamaChat
 from interpreter.llm.providers import resolve
 from interpreter.llm.reply_parser import ReplyParser
 from interpreter.llm.responses import Responses
+from interpreter.llm.servers import KINDS, look
 from interpreter.messages import Message
 from scripted_llm import HELLO, SYSTEM, folded
 from waiting import until
@@ -420,7 +419,7 @@ import sys
 from interpreter.llm import http
 fetch_json = http.fetch_json
 http.fetch_json = lambda method, url, seconds, *args, **named: fetch_json(method, url, 600, *args, **named)
-from interpreter.llm.local import servers
+from interpreter.llm import servers
 at_once = servers._at_once
 servers._at_once = lambda ask, items, seconds: at_once(ask, items, 600)
 from runpy import run_module

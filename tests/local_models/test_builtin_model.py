@@ -11,9 +11,9 @@ import pytest
 
 from interpreter import OpenInterpreter
 from interpreter.errors import EngineError, WeightsMissingError
-from interpreter.llm.local import engine
-from interpreter.llm.local.weights import WEIGHTS, file_of, is_here, model_string, models_folder, own_files
 from interpreter.llm.providers import calls_tools
+from interpreter.local_models import engine
+from interpreter.local_models.weights import WEIGHTS, file_of, is_here, model_string, models_folder, own_files
 from scripted_llm import HELLO, SYSTEM
 
 needs_engine = pytest.mark.skipif(find_spec("xllamacpp") is None, reason="pip install xllamacpp")
@@ -59,7 +59,7 @@ def test_a_partial_download_does_not_count() -> None:
 def test_without_the_engine_the_error_gives_the_install_command(home: Path) -> None:
     code = (
         "import sys; sys.modules['xllamacpp'] = None\n"
-        "from pathlib import Path; from interpreter.llm.local import engine\n"
+        "from pathlib import Path; from interpreter.local_models import engine\n"
         "try: engine.start(Path(sys.argv[1]))\n"
         "except engine.EngineError as error: print(error)"
     )

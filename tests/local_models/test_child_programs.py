@@ -13,15 +13,15 @@ import psutil
 import pytest
 
 from interpreter.errors import LocalServerError
-from interpreter.llm.local.engine import (
+from interpreter.llm.servers import KINDS, ServerKind, look
+from interpreter.local_models.engine import (
     Child,
     llamafiles,
     ollama_program,
     start_llamafile,
     start_ollama,
 )
-from interpreter.llm.local.servers import KINDS, ServerKind, look
-from interpreter.llm.local.weights import models_folder
+from interpreter.local_models.weights import models_folder
 from ports import free_ports
 from waiting import until_ended
 
@@ -94,7 +94,7 @@ def test_closing_ends_the_program_and_its_children() -> None:
 @pytest.mark.parametrize("signal_number", [signal.SIGKILL, signal.SIGTERM, signal.SIGSEGV])
 def test_the_program_ends_when_we_are_killed(signal_number: int) -> None:
     code = (
-        "import threading; from interpreter.llm.local.engine import Child;"
+        "import threading; from interpreter.local_models.engine import Child;"
         "child = Child(['/bin/sh', '-c', 'sleep 1000 & sleep 1000']);"
         "print(child.pid, flush=True); threading.Event().wait()"
     )

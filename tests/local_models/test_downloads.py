@@ -17,8 +17,8 @@ import httpx
 import pytest
 
 from interpreter.errors import DownloadError
-from interpreter.llm.local import weights as downloads
-from interpreter.llm.local.weights import WEIGHTS, DownloadSource, FilePart, Progress, Weights, download
+from interpreter.local_models import weights as downloads
+from interpreter.local_models.weights import WEIGHTS, DownloadSource, FilePart, Progress, Weights, download
 from routed_server import BREAK, Answer, Asked, Route, RoutedServer
 
 CONTENT = b"GGUF" + bytes(range(256)) * 4096 * 3 + b"the end"  # three pieces and a bit
@@ -122,8 +122,8 @@ def test_a_killed_download_resumes(tmp_path: Path) -> None:
         return Answer(200, pieces(), {"Content-Length": str(len(CONTENT))})
 
     code = (
-        "import sys; from pathlib import Path; from interpreter.llm.local.weights import download;"
-        "from interpreter.llm.local.weights import *;"
+        "import sys; from pathlib import Path; from interpreter.local_models.weights import download;"
+        "from interpreter.local_models.weights import *;"
         f"weights = Weights('t', 't', {MODEL!r}, {len(CONTENT)}, {SUM!r}, 1, "
         f"(DownloadSource('hub', (FilePart({len(CONTENT)}, url=sys.argv[1]),)),))\n"
         "for step in download(weights, Path(sys.argv[2])): print(step.done, flush=True)"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from interpreter.llm.local.weights import models_folder
+from interpreter.local_models.weights import models_folder
 from real_models import MODELS, weights
 from terminal.person import ENTER, someone
 

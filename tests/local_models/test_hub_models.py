@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from interpreter.errors import DownloadError, WeightsMissingError
-from interpreter.llm.local.weights import download, file_of, from_hub, model_string, models_folder, own_files
+from interpreter.local_models.weights import download, file_of, from_hub, model_string, models_folder, own_files
 from local_models.test_downloads import CONTENT, SUM, file_route
 from routed_server import BREAK, Answer, RoutedServer, as_json
 from terminal.person import ENTER, PROGRAM, Person

@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 import pexpect
 import pytest
 
-from interpreter.llm.local.weights import models_folder
+from interpreter.local_models.weights import models_folder
 from routed_server import Answer, RoutedServer, as_json, as_lines
 from sampling import some
 
@@ -28,7 +28,8 @@ import json, os, sys
 from dataclasses import replace
 from interpreter import OpenInterpreter
 from interpreter.errors import InterpreterError
-from interpreter.llm.local import servers, weights
+from interpreter.llm import servers
+from interpreter.local_models import weights
 given = json.loads(os.environ["GIVEN"])
 servers.KINDS = tuple(
     replace(kind, address=given["at"][kind.name]) for kind in servers.KINDS if kind.name in given["at"]

@@ -17,8 +17,8 @@ import pytest
 
 from interpreter import OpenInterpreter
 from interpreter.errors import ContextTooLongError, EngineError
-from interpreter.llm.local import engine
-from interpreter.llm.local.weights import download, named
+from interpreter.local_models import engine
+from interpreter.local_models.weights import download, named
 from interpreter.messages import Message
 from real_models import MODELS, weights
 from scripted_llm import SYSTEM
@@ -123,7 +123,7 @@ def test_a_cancelled_reply_leaves_the_engine_running(small: Path) -> None:
 @pytest.mark.parametrize("signal_number", [signal.SIGKILL, signal.SIGTERM])
 def test_no_engine_outlives_the_program(small: Path, signal_number: int) -> None:
     code = (
-        "import sys, threading; from pathlib import Path; from interpreter.llm.local import engine;"
+        "import sys, threading; from pathlib import Path; from interpreter.local_models import engine;"
         "served = engine.running(Path(sys.argv[1]), 512);"
         "print(served.child.pid, flush=True); threading.Event().wait()"
     )
@@ -140,7 +140,7 @@ def test_no_engine_outlives_the_program(small: Path, signal_number: int) -> None
 
 def test_a_question_in_english_becomes_code_that_runs(tmp_path: Path) -> None:
     """End to end: weights in the models folder, the model by its name, a block that runs, its output."""
-    from interpreter.llm.local.weights import models_folder
+    from interpreter.local_models.weights import models_folder
 
     row = named("qwen2.5-coder-0.5b")
     assert row is not None

@@ -16,8 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from interpreter.computer_api.accounts import NotFoundError, NotPermittedError, ServerTimeoutError
-from interpreter.computer_api.apple import moment, quoted
 from interpreter.computer_api.computer import Computer
+from interpreter.computer_api.people.apple import moment, quoted
 from interpreter.errors import ComputerError
 
 FIELD, RECORD = "\x1f", "\x1e"

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from interpreter.computer_api.accounts import NotConfiguredError, NotFoundError
-from interpreter.computer_api.calendar import Calendar
 from interpreter.computer_api.computer import Computer
+from interpreter.computer_api.people.calendar import Calendar
 from interpreter.errors import ComputerError
 from interpreter.host.installation import install_hint
 from mail_and_calendar.dav_server import CALENDAR, TASKS, DavServer

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from interpreter.computer_api.accounts import NotConfiguredError, NotFoundError
 from interpreter.computer_api.computer import Computer
-from interpreter.computer_api.contacts import Contacts, cards
+from interpreter.computer_api.people.contacts import Contacts, cards
 from mail_and_calendar.dav_server import BOOK, DavServer
 
 

@@ -18,7 +18,7 @@ from interpreter.computer_api.accounts import (
     ServerUnreachableError,
 )
 from interpreter.computer_api.computer import Computer
-from interpreter.computer_api.dav import is_related
+from interpreter.computer_api.people.dav import is_related
 from interpreter.errors import ComputerError
 from mail_and_calendar.dav_server import CALENDAR, DavServer
 from mail_and_calendar.mail_servers import silent_server
@@ -164,7 +164,7 @@ def test_offline_contacts_only_this_machine(computer: Computer, dav: DavServer) 
 
 def test_concurrent_changes_are_not_overwritten(computer: Computer, dav: DavServer) -> None:
     from interpreter.computer_api.accounts import Account
-    from interpreter.computer_api.dav import CALENDARS, collections
+    from interpreter.computer_api.people.dav import CALENDARS, collections
 
     account = dav.account()
     dav.make(account, "work", CALENDAR.format(name="Work"))

@@ -327,7 +327,7 @@ def test_with_a_sandbox_attachments_are_saved_inside(
 def test_attachments_that_are_too_large_are_not_saved(
     reading: Computer, dovecot: Dovecot, user: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("interpreter.computer_api.mail.MAX_ATTACHED_BYTES", 1 << 20)
+    monkeypatch.setattr("interpreter.computer_api.people.mail.MAX_ATTACHED_BYTES", 1 << 20)
     message = mail("Huge")
     message.add_attachment(bytes(2 << 20), maintype="application", subtype="zip", filename="huge.zip")
     dovecot.deliver(user, message)

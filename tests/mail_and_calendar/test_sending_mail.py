@@ -19,7 +19,7 @@ from interpreter.computer_api.accounts import (
     ServerUnreachableError,
 )
 from interpreter.computer_api.computer import Computer
-from interpreter.computer_api.mail import Mail
+from interpreter.computer_api.people.mail import Mail
 from interpreter.errors import ComputerError, SandboxUnavailableError
 from interpreter.sandbox.containment import Containment
 from interpreter.sandbox.sandbox import Sandbox

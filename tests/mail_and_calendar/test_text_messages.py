@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from interpreter.computer_api.computer import Computer
-from interpreter.computer_api.sms import SMS
+from interpreter.computer_api.people.sms import SMS
 from interpreter.errors import ComputerError
 
 SCHEMA = """

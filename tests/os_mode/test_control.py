@@ -286,7 +286,7 @@ def test_wayland_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> No
 def test_without_the_extra_the_error_shows_the_install_command(
     desktop: Desktop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in [name for name in sys.modules if name.startswith("interpreter.computer_api.platforms.x11")]:
+    for name in [name for name in sys.modules if name.startswith("interpreter.computer_api.screen.platforms.x11")]:
         monkeypatch.delitem(sys.modules, name)  # loaded by an earlier test
     monkeypatch.setitem(sys.modules, "Xlib", None)
     assert install_hint("os") in chat_without_screen()

@@ -49,7 +49,7 @@ def test_a_workspace_program_with_an_allowed_name_is_refused(desktop: Desktop, t
 
 
 def test_names_of_an_application_depend_on_its_location(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from interpreter.computer_api.desktop import DesktopApplication, names_of
+    from interpreter.computer_api.screen.desktop import DesktopApplication, names_of
 
     there, work = tmp_path / "bin", tmp_path / "work"
     for folder in (there, work):

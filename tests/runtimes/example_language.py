@@ -10,7 +10,8 @@ from typing import Any
 from interpreter import BaseLanguage
 from interpreter.messages import Chunk
 from interpreter.policy.analysis.notes import Notes
-from interpreter.policy.scanners.scanner import Finding, ScannerTool
+from interpreter.policy.scan import Finding
+from interpreter.scanners.scanner import ScannerTool
 
 CODE = "local total = 1\nprint(total)"
 PROFILE = """\

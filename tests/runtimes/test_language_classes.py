@@ -14,12 +14,12 @@ from interpreter import BaseLanguage, OpenInterpreter
 from interpreter.export import ExportedConversation
 from interpreter.export.documents import markdown, page
 from interpreter.export.notebook import notebook
-from interpreter.export.script.steps import steps_of
 from interpreter.frontends.terminal.approval import QUESTION
 from interpreter.messages import Chunk
 from interpreter.policy.analysis import analyze, reversibility
 from interpreter.policy.files import user_file
-from interpreter.policy.scanners import Scanner
+from interpreter.scanners import Scanner
+from interpreter.script.steps import steps_of
 from interpreter.session.journal.reader import RecordedBlock, entries_from_messages
 from model_server import ModelServer, text, tool_call
 from runtimes.example_language import CODE, PROFILE, Failing, Moonlight, Plain, Thorough

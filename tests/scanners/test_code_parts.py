@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interpreter.policy.scanners.scanner import CodePart, parts_of
+from interpreter.scanners.scanner import CodePart, parts_of
 
 
 @pytest.mark.parametrize(

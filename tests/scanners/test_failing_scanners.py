@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from interpreter.policy.scanners import (
+from interpreter.scanners import (
     Finding,
     Scan,
     Scanner,
 )
-from interpreter.policy.scanners.scanner import ScannerTool
+from interpreter.scanners.scanner import ScannerTool
 
 pytestmark = pytest.mark.usefixtures("no_strays")
 

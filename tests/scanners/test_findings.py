@@ -6,12 +6,12 @@ import shutil
 
 import pytest
 
-from interpreter.policy.scanners import (
+from interpreter.scanners import (
     Finding,
     Scan,
     scan,
 )
-from interpreter.policy.scanners.scanner import SEMGREP
+from interpreter.scanners.scanner import SEMGREP
 
 pytestmark = pytest.mark.usefixtures("no_strays")
 with_semgrep = pytest.mark.skipif(SEMGREP.program is None, reason="semgrep is not installed: pip install semgrep")

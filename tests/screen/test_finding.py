@@ -12,17 +12,17 @@ from typing import Any, ClassVar
 import pytest
 
 from interpreter import OpenInterpreter
-from interpreter.computer_api.display import Display, Match, NotFoundOnScreenError
-from interpreter.computer_api.display.accessibility import (
+from interpreter.computer_api.screen.display import Display, Match, NotFoundOnScreenError
+from interpreter.computer_api.screen.display.accessibility import (
     _ROOT,
     STATES,
     AccessibilityBus,
     AccessibilityError,
     Key,
 )
-from interpreter.computer_api.display.finding import SAME_LETTERS, ScreenView, named
-from interpreter.computer_api.display.pictures import ScreenText
-from interpreter.computer_api.platforms import Box
+from interpreter.computer_api.screen.display.finding import SAME_LETTERS, ScreenView, named
+from interpreter.computer_api.screen.display.pictures import ScreenText
+from interpreter.computer_api.screen.platforms import Box
 from interpreter.computer_api.tool import Picture
 from sampling import some
 from screen.desktop import Application, Desktop

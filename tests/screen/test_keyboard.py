@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from interpreter.computer_api.platforms import UnknownKey
+from interpreter.computer_api.screen.platforms import UnknownKey
 from sampling import some
 from screen.desktop import Desktop
 
@@ -96,7 +96,7 @@ def test_an_unknown_key_suggests_similar_ones(desktop: Desktop, computer: Any) -
 
 
 def test_no_key_stays_down(desktop: Desktop, computer: Any) -> None:
-    from interpreter.computer_api.input import device_of
+    from interpreter.computer_api.screen.input import device_of
 
     computer.keyboard.down("shift")
     computer.mouse.down()
@@ -113,7 +113,7 @@ def test_no_key_stays_down(desktop: Desktop, computer: Any) -> None:
 
 @pytest.mark.parametrize("ends", [False, True], ids=["released", "terminated"])
 def test_no_key_stays_down_after_a_lost_connection(desktop: Desktop, computer: Any, ends: bool) -> None:
-    from interpreter.computer_api.input import device_of, release
+    from interpreter.computer_api.screen.input import device_of, release
 
     computer.keyboard.down("shift")
     computer.mouse.down()

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from interpreter.computer_api.platforms import AmbiguousTarget, NotFoundOnScreenError, StoppedByUser
+from interpreter.computer_api.screen.platforms import AmbiguousTarget, NotFoundOnScreenError, StoppedByUser
 from interpreter.computer_api.tool import Picture
 from screen.desktop import Desktop
 from screen.test_keyboard import saved_form
@@ -28,7 +28,7 @@ def test_move_puts_the_pointer_at_the_target(desktop: Desktop, computer: Any) ->
 
 
 def test_a_connection_lost_to_an_interrupt_is_reopened(desktop: Desktop, computer: Any) -> None:
-    from interpreter.computer_api.input import device_of
+    from interpreter.computer_api.screen.input import device_of
 
     computer.mouse.move(x=300, y=200)
     device: Any = device_of(computer)

@@ -8,11 +8,11 @@ import pytest
 from PIL import Image, ImageDraw, ImageFont
 
 from interpreter import OpenInterpreter
-from interpreter.computer_api.display import Display
-from interpreter.computer_api.display import pictures as ocr
-from interpreter.computer_api.display.finding import name_similarity, read_matches
-from interpreter.computer_api.display.pictures import Line, Word
-from interpreter.computer_api.platforms import Box
+from interpreter.computer_api.screen.display import Display
+from interpreter.computer_api.screen.display import pictures as ocr
+from interpreter.computer_api.screen.display.finding import name_similarity, read_matches
+from interpreter.computer_api.screen.display.pictures import Line, Word
+from interpreter.computer_api.screen.platforms import Box
 from interpreter.computer_api.tool import Picture
 from screen.desktop import Desktop
 from screen.drawing import Canvas

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from interpreter.computer_api.display import NotFoundOnScreenError
+from interpreter.computer_api.screen.display import NotFoundOnScreenError
 from interpreter.errors import ComputerError
 from sampling import some
 from screen.desktop import PROGRAMS, SYSTEM_PYTHON, Application, Desktop
@@ -183,7 +183,7 @@ def test_a_minimised_window_has_no_position(desktop: Desktop, computer: Any, tmp
 
 
 def minimise(window: int) -> None:
-    from interpreter.computer_api.platforms.x11 import X11Connection
+    from interpreter.computer_api.screen.platforms.x11 import X11Connection
 
     with X11Connection() as x:
         x.tell_window_manager(window, "WM_CHANGE_STATE", 3)

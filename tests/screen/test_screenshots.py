@@ -11,7 +11,7 @@ import pytest
 from PIL.Image import Image
 
 from interpreter import OpenInterpreter
-from interpreter.computer_api.display import Display, NoDisplayError, NotFoundOnScreenError
+from interpreter.computer_api.screen.display import Display, NoDisplayError, NotFoundOnScreenError
 from interpreter.computer_api.tool import Picture
 from screen.desktop import Desktop
 from screen.drawing import Canvas
@@ -133,7 +133,7 @@ def test_without_a_display_the_error_says_what_to_do(display: Display, monkeypat
 
 
 def test_importing_the_display_loads_no_heavy_packages() -> None:
-    code = "import interpreter.computer_api.display as d, sys; print(*{'numpy', 'cv2', 'PIL', 'mss', 'Xlib', 'rapidocr'} & set(sys.modules))"
+    code = "import interpreter.computer_api.screen.display as d, sys; print(*{'numpy', 'cv2', 'PIL', 'mss', 'Xlib', 'rapidocr'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout.split() == []
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from interpreter.computer_api.input import STOP_KEY
-from interpreter.computer_api.platforms import open_stop_key
+from interpreter.computer_api.screen.input import STOP_KEY
+from interpreter.computer_api.screen.platforms import open_stop_key
 from screen.desktop import Desktop
 
 
@@ -57,7 +57,7 @@ def test_a_stop_key_can_be_closed_from_its_callback(desktop: Desktop, computer: 
 # In a separate process: the X library leaves the sockets of a failed connection to the garbage collector.
 _WITHOUT = """
 from interpreter import OpenInterpreter
-from interpreter.computer_api.platforms import NoDisplayError
+from interpreter.computer_api.screen.platforms import NoDisplayError
 computer = OpenInterpreter().computer
 for act in (computer.mouse.position, lambda: computer.keyboard.press("a"), computer.clipboard.view, computer.os.windows):
     try:

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from interpreter import OpenInterpreter
-from interpreter.computer_api.display import Display, pictures
-from interpreter.computer_api.platforms import Box
+from interpreter.computer_api.screen.display import Display, pictures
+from interpreter.computer_api.screen.platforms import Box
 from screen.desktop import Desktop
 from screen.drawing import Canvas
 

@@ -11,7 +11,7 @@ from typing import Any
 import psutil
 import pytest
 
-from interpreter.computer_api.desktop import NoApplication, WindowError
+from interpreter.computer_api.screen.desktop import NoApplication, WindowError
 from interpreter.errors import ComputerError
 from screen.desktop import Desktop
 
@@ -40,7 +40,7 @@ def test_windows_can_be_listed_focused_moved_and_closed(desktop: Desktop, comput
 def test_a_window_that_asks_before_closing_is_reported_as_open(
     desktop: Desktop, computer: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from interpreter.computer_api.platforms.x11 import screen as x11
+    from interpreter.computer_api.screen.platforms.x11 import screen as x11
 
     monkeypatch.setattr(x11, "_TIMEOUT", 1.0)
     file = tmp_path / "letter.txt"

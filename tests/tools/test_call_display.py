@@ -9,12 +9,12 @@ from typing import Any
 from interpreter.export import ExportedConversation, without_secrets
 from interpreter.export.documents import markdown, page
 from interpreter.export.notebook import notebook
-from interpreter.export.script.steps import steps_of
 from interpreter.frontends.terminal.chat import chunks_of
 from interpreter.frontends.terminal.render.display import TerminalDisplay, TerminalScreen
 from interpreter.frontends.terminal.render.plain import PlainDisplay
 from interpreter.frontends.terminal.render.theme import Theme
 from interpreter.messages import Chunk, Message
+from interpreter.script.steps import steps_of
 from interpreter.session.journal.reader import (
     RecordedToolCall,
     Said,

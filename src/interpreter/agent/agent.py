@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from interpreter.computer_api.computer import Participant
 from interpreter.errors import BusyError
-from interpreter.leaves import leaves, load
+from interpreter.leaves import ROWS, leaves, load
 from interpreter.session import Actor, Block, Session
 from interpreter.session.checkpoints import Timeline
 from interpreter.session.journal import Recorder
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from interpreter.agent.prompt import SystemPrompt
     from interpreter.agent.turn import Turn
     from interpreter.computer_api import Computer
+    from interpreter.computer_api.screen.os_mode import ScreenControl
     from interpreter.config.settings import InterpreterSettings
     from interpreter.llm import Llm
     from interpreter.llm.computer_use import ModelScreen
@@ -106,6 +107,11 @@ class Agent:
                         for tool in load(part.make)(self):
                             self._toolbox.append(tool)
         return self._toolbox
+
+    def observer(self) -> ScreenControl | None:
+        """Make what watches a turn, if a leaf that is in use has something that does."""
+        makes = (part.make for leaf in ROWS for part in leaf.observers if self.has_set(part.when))
+        return next((load(make)(self) for make in makes), None)
 
     def has_set(self, name: str) -> bool:
         """Return whether a setting is on; true for no setting."""

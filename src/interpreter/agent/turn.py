@@ -29,7 +29,7 @@ from interpreter.tools.toolbox import problem_with, read_arguments
 
 if TYPE_CHECKING:
     from interpreter.agent.agent import Agent
-    from interpreter.computer_api.os_mode import ScreenControl
+    from interpreter.computer_api.screen.os_mode import ScreenControl
 
 Step = Chunk | Event  # what a turn yields inside: chunks to publish, and events that the session has published
 
@@ -131,10 +131,7 @@ class Turn(Action):
         """Yield every event of the turn, recorded before it is yielded."""
         agent, publisher, journal = self.agent, self._publisher, self.agent.journal
         self._answer_check = AnswerCheck(agent)
-        if agent.settings.os:
-            from interpreter.computer_api.os_mode import ScreenControl
-
-            self._control = ScreenControl(agent)
+        self._control = agent.observer()
         try:
             journal.begin_turn(self._fold, publisher.ids)
             agent.timeline.begin_turn(agent)

@@ -22,16 +22,17 @@ from interpreter.export import (
     without_secrets,
 )
 from interpreter.export import write as write_file
+from interpreter.leaves import load
 from interpreter.questions import Confirm, Question
 from interpreter.session import Actor, Do, Event
 from interpreter.session.journal.reader import Entry, RecordedBlock, entries_from_messages, entries_from_session
 
 if TYPE_CHECKING:
     from interpreter.api import OpenInterpreter
-    from interpreter.export.script.program import Installed
-    from interpreter.export.script.verify import VerifyReport
     from interpreter.runtimes.launch import RuntimeContext
     from interpreter.sandbox.containment import Containment
+    from interpreter.script.program import Installed
+    from interpreter.script.verify import VerifyReport
 
 TABLE_FILES = ("csv", "tsv", "parquet", "xlsx")
 VERIFY = "Run the program again, in a copy of this folder?"
@@ -65,10 +66,11 @@ def export(
     from interpreter.llm.secrets import replace_secrets
 
     def installed() -> Installed:
-        from interpreter.export.script.program import installed_for
-
         shared = _runtime_context(interpreter)
-        return installed_for(_python(shared), shared.environment(), shared.containment)
+        listed: Installed = load("interpreter.script.program:installed_for")(
+            _python(shared), shared.environment(), shared.containment
+        )
+        return listed
 
     def write() -> Export | None:
         session = interpreter.journal.read() if interpreter.messages else None
@@ -118,15 +120,13 @@ def verify(interpreter: OpenInterpreter, exported: Export) -> Generator[Event, N
 
     Always asks first; None if the answer was not a yes.
     """
-    from interpreter.export.script.verify import Verification, place_of_run
-
     program = exported.program
     assert program is not None
 
     def run() -> VerifyReport:
         shared = _runtime_context(interpreter)
         environment = shared.python_environment()
-        verification = Verification(
+        verification = load("interpreter.script.verify:Verification")(
             program.text,
             _python(shared),
             Path(interpreter.workspace),
@@ -138,11 +138,11 @@ def verify(interpreter: OpenInterpreter, exported: Export) -> Generator[Event, N
             environment.stack,
         )
         try:
-            return verification.run()
+            return verification.run()  # type: ignore[no-any-return]
         except OSError as error:
             raise ExportError(f"The program could not be verified: {error}") from error
 
-    where = place_of_run(_runtime_context(interpreter).containment)
+    where = load("interpreter.script.verify:place_of_run")(_runtime_context(interpreter).containment)
     question = Question(Confirm(f"{VERIFY} {where}", "verify", details=exported))
     return (yield from perform(interpreter, Do("verify", run, "an export is being verified", question=question)))  # type: ignore[no-any-return]
 

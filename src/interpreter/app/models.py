@@ -15,7 +15,7 @@ from interpreter.api import OpenInterpreter
 from interpreter.config.homes import make_folder
 from interpreter.config.setting import apply, sources
 from interpreter.errors import ModelError
-from interpreter.llm.local import servers
+from interpreter.llm import servers
 from interpreter.llm.providers import (
     PROVIDERS,
     ROWS,
@@ -64,7 +64,7 @@ class ModelSource:
 
 def usable_models(words: Sequence[str], environ: Mapping[str, str], offline: bool = False) -> Iterator[ModelSource]:
     """Yield the sources that can be used now, each with its models whose names have all of these words."""
-    from interpreter.llm.local import engine, weights
+    from interpreter.local_models import engine, weights
 
     for server in servers.find(environ=environ):
         models = [model for model in server.models if _has(server.model_string(model), words)]
@@ -194,7 +194,7 @@ class Remembered(NamedTuple):
     @property
     def problem(self) -> str:
         """Say why it can't answer now, judging by this machine; empty if it may be able to."""
-        from interpreter.llm.local import (
+        from interpreter.local_models import (
             engine,
             weights,
         )

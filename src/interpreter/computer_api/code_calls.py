@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 from interpreter.computer_api.computer import CALL, Computer
-from interpreter.computer_api.tool import TOOLS, ComputerTool, Kind, Picture, names, signature
+from interpreter.computer_api.tool import ComputerTool, Kind, Picture, names, present, signature
 from interpreter.runtimes.calls import ComputerCall
 from interpreter.runtimes.protocol import Frame
 from interpreter.runtimes.python.driver.parcels import packed, packed_error, unpacked
@@ -251,7 +251,7 @@ class ComputerProxy:
             setattr(self._target, name, value)
 
     def __dir__(self) -> list[str]:
-        return sorted(names(self._target) if self._path else {*dir(self._target), *TOOLS})
+        return sorted(names(self._target) if self._path else {*dir(self._target), *present()})
 
     def __repr__(self) -> str:
         return f"computer.{self._path}" if self._path else "computer"

@@ -13,7 +13,7 @@ from difflib import get_close_matches
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from interpreter.computer_api.tool import TOOLS, ComputerTool, Picture, help_on, info, kind_of
+from interpreter.computer_api.tool import TOOLS, ComputerTool, Picture, help_on, info, kind_of, present
 from interpreter.config.settings import ComputerSettings
 from interpreter.errors import InterpreterError, NotRestorableError, UnknownSettingError, UsageError
 from interpreter.messages import UNFLAGGED, Chunk, Framer, fold, only_original
@@ -26,15 +26,15 @@ from interpreter.sigint import Guarded, call_user_code
 if TYPE_CHECKING:
     from interpreter.computer_api.ai import Ai, Vision
     from interpreter.computer_api.browser import Browser
-    from interpreter.computer_api.calendar import Calendar
-    from interpreter.computer_api.contacts import Contacts
-    from interpreter.computer_api.desktop import Os
-    from interpreter.computer_api.display import Display
     from interpreter.computer_api.files import Docs, Files
-    from interpreter.computer_api.input import Clipboard, Keyboard, Mouse
-    from interpreter.computer_api.mail import Mail
+    from interpreter.computer_api.people.calendar import Calendar
+    from interpreter.computer_api.people.contacts import Contacts
+    from interpreter.computer_api.people.mail import Mail
+    from interpreter.computer_api.people.sms import SMS
+    from interpreter.computer_api.screen.desktop import Os
+    from interpreter.computer_api.screen.display import Display
+    from interpreter.computer_api.screen.input import Clipboard, Keyboard, Mouse
     from interpreter.computer_api.skills import Skills
-    from interpreter.computer_api.sms import SMS
     from interpreter.config.settings import InterpreterSettings
     from interpreter.questions import OnInput
     from interpreter.runtimes.calls import ComputerCall, Tools
@@ -383,7 +383,7 @@ class Computer(ComputerSettings):
 
     def _get_all_computer_tools_list(self) -> list[ComputerTool]:
         """List all tools, in the order of 0.4.3."""
-        return [getattr(self, name) for name in TOOLS]
+        return [getattr(self, name) for name in present()]
 
     def _get_all_computer_tools_signature_and_description(self) -> list[str]:
         """List every method of every tool, each as `computer.mouse.scroll(clicks) # what it does`."""

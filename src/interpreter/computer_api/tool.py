@@ -6,12 +6,12 @@ import base64
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from importlib import import_module
 from io import BytesIO
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from interpreter.config.settings import ComputerSettings
 from interpreter.errors import ComputerError
+from interpreter.leaves import exists, load
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -100,16 +100,16 @@ def acts(method: Method) -> Method:
 
 # In the order of 0.4.3, which scripts rely on.
 TOOLS = {
-    "mouse": "input:Mouse",
-    "keyboard": "input:Keyboard",
-    "display": "display:Display",
-    "clipboard": "input:Clipboard",
-    "mail": "mail:Mail",
-    "sms": "sms:SMS",
-    "calendar": "calendar:Calendar",
-    "contacts": "contacts:Contacts",
+    "mouse": "screen.input:Mouse",
+    "keyboard": "screen.input:Keyboard",
+    "display": "screen.display:Display",
+    "clipboard": "screen.input:Clipboard",
+    "mail": "people.mail:Mail",
+    "sms": "people.sms:SMS",
+    "calendar": "people.calendar:Calendar",
+    "contacts": "people.contacts:Contacts",
     "browser": "browser:Browser",
-    "os": "desktop:Os",
+    "os": "screen.desktop:Os",
     "vision": "ai:Vision",
     "skills": "skills:Skills",
     "docs": "files:Docs",
@@ -119,9 +119,13 @@ TOOLS = {
 
 
 def kind_of(name: str) -> type[ComputerTool]:
-    module, _, kind = TOOLS[name].partition(":")
-    kind_class: type[ComputerTool] = getattr(import_module(f"interpreter.computer_api.{module}"), kind)
+    kind_class: type[ComputerTool] = load(f"interpreter.computer_api.{TOOLS[name]}")
     return kind_class
+
+
+def present() -> list[str]:
+    """List the tools that this installation has."""
+    return [name for name, reference in TOOLS.items() if exists(f"interpreter.computer_api.{reference}")]
 
 
 Kind = Literal["part", "method", "value"]
@@ -133,7 +137,7 @@ def names(owner: Any) -> dict[str, Kind]:
     """Return the public names of the computer or of a tool, and what each is, without calling anything."""
     if not isinstance(owner, ComputerTool):
         return (
-            {**dict.fromkeys(TOOLS, "part"), **dict.fromkeys(TOP, "method")}
+            {**dict.fromkeys(present(), "part"), **dict.fromkeys(TOP, "method")}
             if isinstance(owner, ComputerSettings)
             else {}
         )

@@ -23,7 +23,7 @@ from interpreter.session.journal.reader import Entry, RecordedBlock, RecordedToo
 from interpreter.sigint import Hold
 
 if TYPE_CHECKING:
-    from interpreter.export.script.program import Installed
+    from interpreter.script.program import Installed
 
 NAME_LENGTH = 40
 TITLE_LENGTH = 80
@@ -80,7 +80,7 @@ EXPORTERS = {
     "notebook": Exporter(".ipynb", "notebook", "The notebook", "interpreter.export.notebook:notebook"),
     "markdown": Exporter(".md", "Markdown", "The conversation", "interpreter.export.documents:markdown"),
     "html": Exporter(".html", "HTML", "The page", "interpreter.export.documents:page"),
-    "script": Exporter(".py", "script", "The program", "interpreter.export.script.program:program"),
+    "script": Exporter(".py", "script", "The program", "interpreter.script.program:program"),
 }
 
 

@@ -20,8 +20,8 @@ from interpreter.frontends.flags import Parsed
 from interpreter.frontends.terminal import setup
 from interpreter.frontends.terminal.terminal import Terminal
 from interpreter.host import processes
-from interpreter.llm.local.weights import models_folder
 from interpreter.llm.providers import ROWS, saved_keys, starting_model
+from interpreter.local_models.weights import models_folder
 from interpreter.policy import Policy, decide, propose_rule
 from interpreter.policy.analysis import analyze
 from interpreter.policy.policy_file import rule_text

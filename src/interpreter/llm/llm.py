@@ -41,7 +41,6 @@ from interpreter.llm.context import (
 )
 from interpreter.llm.failures import MALFORMED, malformed, wait_before_retry
 from interpreter.llm.http import Connections, Exchange
-from interpreter.llm.local.servers import BUILTIN, OLLAMA_WIRE, LocalServers
 from interpreter.llm.model_profile import AS_IS, PROFILES, Assessment, Forms, ModelProfile, is_unknown
 from interpreter.llm.ollama import OllamaChat
 from interpreter.llm.providers import (
@@ -57,6 +56,7 @@ from interpreter.llm.reply_parser import Repetition, ReplyParser, thinks_first
 from interpreter.llm.request import ADDRESS, Memory, build_request, convert, request_params
 from interpreter.llm.responses import Responses
 from interpreter.llm.secrets import secret_values
+from interpreter.llm.servers import BUILTIN, OLLAMA_WIRE, LocalServers
 from interpreter.llm.tool_mode import ToolChat
 from interpreter.llm.usage import Usage, UsageTracker, look_up
 from interpreter.messages import Chunk, Message, only_original

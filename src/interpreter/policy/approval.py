@@ -16,7 +16,7 @@ from interpreter.session import ActionContext, Block, ToolCall
 
 if TYPE_CHECKING:
     from interpreter.policy import Effect, Effects, Outcome, Sandboxing
-    from interpreter.policy.scanners import Scanner
+    from interpreter.policy.scan import BlockScanner
     from interpreter.runtimes import Registry
     from interpreter.runtimes.missing_packages import Verdict
 
@@ -34,7 +34,7 @@ class Approver:
         self,
         workspace: Callable[[], str],
         registry: Callable[[], Registry],
-        scanner: Callable[[], Scanner],
+        scanner: Callable[[], BlockScanner],
         left_out: Callable[[str], str | None],
     ) -> None:
         self._workspace, self._registry, self._scanner, self._left_out = workspace, registry, scanner, left_out

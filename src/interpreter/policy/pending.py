@@ -10,7 +10,7 @@ from interpreter.policy.review import CONTAIN, GRANT, SCOPE_WORDS
 from interpreter.questions import APPROVE, REFUSE, Answer, Question
 
 if TYPE_CHECKING:
-    from interpreter.policy.scanners import Scan
+    from interpreter.policy.scan import Scan
     from interpreter.sandbox.requests import Scope
 
 

@@ -10,7 +10,7 @@ from interpreter.questions import EDIT, REFUSE, Answer
 
 if TYPE_CHECKING:
     from interpreter.policy import Effects
-    from interpreter.policy.scanners import Scan
+    from interpreter.policy.scan import Scan
     from interpreter.sandbox.requests import SandboxRequest
     from interpreter.session.preview import Preview
 

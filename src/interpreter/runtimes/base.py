@@ -52,7 +52,7 @@ class BaseLanguage:
     # Static analysis: `(code, notes, known) -> defines` as in `interpreter.policy.analysis.python:analyze`. None: a
     # block may do anything.
     analysis: str | None = None
-    # The scanners of safe mode that understand it, each an `interpreter.policy.scanners.scanner.ScannerTool`.
+    # The scanners of safe mode that understand it, each an `interpreter.scanners.scanner.ScannerTool`.
     scanners: Sequence[str] = ()
     # For code of other languages inside a block: `(code, registry) -> parts`, for the scanners.
     scan_parts: str | None = None
@@ -62,7 +62,7 @@ class BaseLanguage:
     # If cells need help to keep their state: `(codes) -> interpreter.export.notebook.Setup | None`. Without it, a cell
     # repeats the earlier blocks whose `definitions` it uses.
     cell_setup: str | None = None
-    # Adds a block to an exported script, as in `interpreter.export.script.steps:add_python`. None: the script leaves
+    # Adds a block to an exported script, as in `interpreter.script.steps:add_python`. None: the script leaves
     # blocks in this language out, with a note.
     script: str | None = None
     # Called once per run when the block has ended or moved to the background, usually from the reader thread. Set it

@@ -24,10 +24,10 @@ class Python(_Row):
     definitions = r"^(?:(?:async\s+)?def\s+|class\s+)([A-Za-z_]\w*)|^([A-Za-z_]\w*)\s*(?::[^=\n]+)?=(?!=)"
     quotes_paths = True
     analysis = "interpreter.policy.analysis.python:analyze"
-    scanners = ("interpreter.policy.scanners.scanner:BANDIT", "interpreter.policy.scanners.scanner:SEMGREP")
-    scan_parts = "interpreter.policy.scanners.scanner:python_parts"
+    scanners = ("interpreter.scanners.scanner:BANDIT", "interpreter.scanners.scanner:SEMGREP")
+    scan_parts = "interpreter.scanners.scanner:python_parts"
     cell_magic = ""
-    script = "interpreter.export.script.steps:add_python"
+    script = "interpreter.script.steps:add_python"
     has_version = restorable = True
     order = 1
 
@@ -42,10 +42,10 @@ class Shell(_Row):
     takes_keys = True
     explains_failures = False
     analysis = "interpreter.policy.analysis.shell:analyze"
-    scanners = ("interpreter.policy.scanners.scanner:SHELLCHECK", "interpreter.policy.scanners.scanner:SEMGREP")
+    scanners = ("interpreter.scanners.scanner:SHELLCHECK", "interpreter.scanners.scanner:SEMGREP")
     cell_magic = "%%bash"
     cell_setup = "interpreter.export.notebook:notebook_setup"
-    script = "interpreter.export.script.steps:add_shell"
+    script = "interpreter.script.steps:add_shell"
     has_version = restorable = True
     install = "apt install bash"
     order = 2
@@ -60,7 +60,7 @@ class JavaScript(_Row):
     definitions = r"^(?:const|let|var|(?:async\s+)?function\*?|class)\s+([A-Za-z_$][\w$]*)"
     quotes_paths = True
     analysis: str | None = "interpreter.policy.analysis.javascript:analyze"
-    scanners: Sequence[str] = ("interpreter.policy.scanners.scanner:SEMGREP",)
+    scanners: Sequence[str] = ("interpreter.scanners.scanner:SEMGREP",)
     cell_magic: str | None = "%%script node"
     has_version = True
     programs = ("node",)

@@ -27,8 +27,8 @@ from interpreter.session.journal.reader import Entry, RecordedBlock, Said, Shown
 
 if TYPE_CHECKING:
     from interpreter.api import OpenInterpreter
-    from interpreter.export.script.verify import VerifyReport
     from interpreter.frontends.terminal.terminal import Terminal
+    from interpreter.script.verify import VerifyReport
 
 _WIDE = 100  # columns
 _NUMBERED = 20  # rows that can be chosen by number

@@ -31,8 +31,7 @@ from interpreter.frontends.terminal.terminal import Terminal
 from interpreter.frontends.terminal.widgets import choose_row, show_download
 from interpreter.host import processes
 from interpreter.host.installation import install_command, pip_command
-from interpreter.llm import ollama
-from interpreter.llm.local import engine, servers, weights
+from interpreter.llm import ollama, servers
 from interpreter.llm.providers import (
     ROWS,
     STARTING_MODELS,
@@ -44,6 +43,7 @@ from interpreter.llm.providers import (
     save_key,
     starting_model,
 )
+from interpreter.local_models import engine, weights
 from interpreter.policy.policy import mode_of
 from interpreter.runtimes import data_stack
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
     from prompt_toolkit.layout import Window
 
-    from interpreter.llm.local.weights import Progress as DownloadProgress
+    from interpreter.local_models.weights import Progress as DownloadProgress
 
 _SEARCH_HELP = "Type to search. Arrow keys and Enter to pick, Escape to cancel."
 

@@ -15,6 +15,7 @@ from typing import Literal
 from urllib.parse import urlsplit
 
 from interpreter.config.homes import home, homes
+from interpreter.errors import MissingLeafError
 from interpreter.host.exposure import is_inside
 from interpreter.policy.analysis.effects import Effect, EffectStep, Kind, Operation
 from interpreter.policy.analysis.tables import listed, python_calls
@@ -422,7 +423,7 @@ def computer_call_effect(name: str) -> ComputerEffect:
         return "unknown"
     try:
         member: object = kind_of(tool)
-    except (ImportError, AttributeError):
+    except (ImportError, AttributeError, MissingLeafError):
         return "unknown"
     for part in filter(None, rest):
         member = getattr(member, part, None)

@@ -221,10 +221,6 @@ GROUPS: dict[str, tuple[Command, ...]] = {
                 sessions.replay_screen, ("%replay", "%replay 2")),
     ),
     "Save": (
-        Command("script", "[path] [--all] [--verify]", "a program",
-                "Write a program from the blocks that produced the result. --all includes every block; --verify runs "
-                "it and compares the results.",
-                partial(sessions.export, "script"), ("%script", "%script report.py --verify")),
         Command("jupyter", "[path]", "a notebook", "Export the conversation as a runnable notebook.",
                 partial(sessions.export, "notebook"), ("%jupyter", "%jupyter report.ipynb")),
         Command("markdown", "[path]", "text", "Export the conversation as Markdown.",

@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING, Any
 from interpreter.app import result_of
 from interpreter.app.exports import export_table
 from interpreter.console_text import OUTPUT, counted, visible, visible_line
-from interpreter.errors import ComputerError, InterpreterError, UsageError
+from interpreter.errors import ComputerError, InterpreterError, MissingLeafError, UsageError
 from interpreter.frontends.terminal.render.ansi import cells, clip, program_text
 from interpreter.frontends.terminal.tty import prompt_toolkit_options
+from interpreter.leaves import load
 from interpreter.runtimes.block import display_chunks
 from interpreter.runtimes.state import File, RichValue, TableQuery, TableWindow, Text, Value, Window
 
@@ -172,15 +173,13 @@ def _language_of(interpreter: OpenInterpreter, name: str) -> str:
 
 def copy(terminal: Terminal, text: str) -> str:
     """Copy a text to this machine's clipboard, or through the terminal to that of the user's machine."""
-    from interpreter.computer_api.platforms import open_clipboard
-
     if len(text) > _MAX_COPY_LENGTH:
         raise UsageError("That is too much for the clipboard. Filter it, or export it to a file.")
     text, is_remote = visible(text, OUTPUT), bool(os.environ.get("SSH_CONNECTION") or os.environ.get("SSH_TTY"))
     if not is_remote:
         try:
-            open_clipboard().put_text(text)
-        except (ComputerError, OSError):
+            load("interpreter.computer_api.screen.platforms:open_clipboard")().put_text(text)
+        except (ComputerError, MissingLeafError, OSError):
             pass  # no display, or no program for its clipboard
         else:
             return "Copied"

@@ -111,7 +111,7 @@ def retry_reason(content: dict[str, Any]) -> str:
 
 
 def _scan_note(content: dict[str, Any]) -> str:
-    from interpreter.policy.scanners import Finding
+    from interpreter.policy.scan import Finding
 
     findings, tools = content.get("findings") or [], " and ".join(content.get("tools") or ())
     lines = [f"The scan found {counted(len(findings), 'problem')}:"] if findings else []

@@ -1,0 +1,1 @@
+"""Mail, calendar, contacts and SMS."""

@@ -1,1 +1,0 @@
-"""Models on this machine: servers that are running, and the built-in engine."""

@@ -1,0 +1,1 @@
+"""The built-in engine, which runs a model on this machine, and its downloads."""
