@@ -54,6 +54,7 @@ class Part(NamedTuple):
 
     when: str  # the setting, such as `os` or `computer.import_skills`; empty: always
     make: str
+    files: tuple[str, ...] = ()  # one of which must exist; `{config}` is our folder, `{workspace}` that of the session
 
 
 class Engine(NamedTuple):
@@ -74,7 +75,9 @@ class Leaf(NamedTuple):
     flags: tuple[Flag, ...] = ()
     magics: tuple[Magic, ...] = ()
     prompt: tuple[Part, ...] = ()  # (agent) -> lines for the system message; asked once per conversation
-    tools: tuple[Part, ...] = ()  # (agent) -> an iterable of `tools.Tool`, for its model and for code
+    tools: tuple[
+        Part, ...
+    ] = ()  # (agent) -> an iterable of `tools.Tool`, for its model and for code, or of `ToolSource`
 
     observers: tuple[Part, ...] = ()  # (agent) -> what watches a turn, like `os_mode.ScreenControl`
     engines: tuple[Engine, ...] = ()

@@ -103,6 +103,7 @@ class CallTool:
 
     tool: str
     text: str
+    for_session: bool = False  # whether a yes with the scope `session` covers all later calls
 
     kind = "call"
 

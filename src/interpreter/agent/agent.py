@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Generator
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from interpreter.computer_api.computer import Participant
+from interpreter.config.homes import our_folder
 from interpreter.errors import BusyError
-from interpreter.leaves import ROWS, leaves, load
+from interpreter.leaves import ROWS, Part, leaves, load
 from interpreter.session import Actor, Block, Session
 from interpreter.session.checkpoints import Timeline
 from interpreter.session.journal import Recorder
@@ -100,24 +102,27 @@ class Agent:
     def tools(self) -> Toolbox:
         """What its model can call."""
         for part in (part for leaf in leaves() for part in leaf.tools):
-            if part.make not in self._leaf_tools and self.has_set(part.when):
+            if part.make not in self._leaf_tools and self.uses(part):
                 with self._beginning:
                     if part.make not in self._leaf_tools:
                         self._leaf_tools.add(part.make)
                         for tool in load(part.make)(self):
-                            self._toolbox.append(tool)
+                            self._toolbox.add(tool)
         return self._toolbox
 
     def observer(self) -> ScreenControl | None:
         """Make what watches a turn, if a leaf that is in use has something that does."""
-        makes = (part.make for leaf in ROWS for part in leaf.observers if self.has_set(part.when))
+        makes = (part.make for leaf in ROWS for part in leaf.observers if self.uses(part))
         return next((load(make)(self) for make in makes), None)
 
-    def has_set(self, name: str) -> bool:
-        """Return whether a setting is on; true for no setting."""
-        group, _, leaf = name.rpartition(".")
+    def uses(self, part: Part) -> bool:
+        """Return whether a part of a leaf is in use: its setting is on, and one of its files exists."""
+        group, _, leaf = part.when.rpartition(".")
         owner: Any = self.computer if group == "computer" else self.llm if group else self.settings
-        return not name or bool(getattr(owner, leaf))
+        if part.when and not getattr(owner, leaf):
+            return False
+        folders = {"config": our_folder(), "workspace": self.session.workspace()} if part.files else {}
+        return not part.files or any(os.path.exists(file.format(**folders)) for file in part.files)
 
     @cached_property
     def _toolbox(self) -> Toolbox:

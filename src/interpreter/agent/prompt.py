@@ -103,7 +103,7 @@ class SystemPrompt:
     def _leaves(self) -> Iterator[str]:
         """Yield what the leaves in use say."""
         for part in (part for leaf in leaves() for part in leaf.prompt):
-            if self._agent.has_set(part.when):
+            if self._agent.uses(part):
                 if part.make not in self.rendered:
                     self.rendered[part.make] = load(part.make)(self._agent)
                 yield self.rendered[part.make]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import time
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import partial
@@ -14,11 +15,11 @@ from interpreter.computer_api.computer import CALL, Computer
 from interpreter.computer_api.tool import ComputerTool, Kind, Picture, names, present, signature
 from interpreter.runtimes.calls import ComputerCall
 from interpreter.runtimes.protocol import Frame
-from interpreter.runtimes.python.driver.parcels import packed, packed_error, unpacked
-from interpreter.session import ACTION, Actor, ToolCall
+from interpreter.runtimes.python.driver.parcels import packed_error, packed_result, unpacked
+from interpreter.session import ACTION, Actor, Block, ToolCall
 from interpreter.session.actions import CallOrigin, cut, shown, shown_name
 from interpreter.tools import Tool, Toolbox
-from interpreter.tools.tool import Policy
+from interpreter.tools.tool import Policy, kind_in
 from interpreter.tools.toolbox import value_of
 
 REGISTERED = "tools"  # the first name of a path to a tool that was registered
@@ -31,8 +32,10 @@ def handle_call(computer: Computer, call: ComputerCall) -> Frame:
         if call.how == "names":
             owner = _owner(computer, call, call.path.split(".") if call.path else [])
             return {"value": owner.names if isinstance(owner, RegisteredTools) else names(owner)}
+        if call.how == "describe":
+            return {"value": _describe(computer, call)}
         value = perform_call(computer, call, unpacked(call.args, Picture), unpacked(call.kwargs, Picture))
-        return {"value": {"$part": call.path} if isinstance(value, ComputerTool) else packed(value)}
+        return {"value": {"$part": call.path} if isinstance(value, ComputerTool) else packed_result(value)}
     except Exception as error:  # noqa: BLE001 - any exception of a tool is raised where it was called
         return {"error": packed_error(error)}
 
@@ -50,8 +53,11 @@ def perform_call(computer: Computer, call: ComputerCall, args: list[Any], kwargs
     record: dict[str, Any] = {"call": action.name, "told": text, **marks}
     call.about = dict(record)
     token, inside = CALL.set(call), ACTION.set(block)
+    is_alone = isinstance(block, Block) and call.path.startswith(f"{REGISTERED}.") and not tool.is_parallel
+    turn = block.calling if is_alone and isinstance(block, Block) else nullcontext()
     try:
-        value = computer.session.perform(action, actor).result()
+        with turn:
+            value = computer.session.perform(action, actor).result()
         if action.refused:
             raise PermissionError(action.problem)
         return value_of(value)
@@ -100,9 +106,19 @@ class RegisteredTools:
     @property
     def names(self) -> dict[str, Kind]:
         """The names here; the tool that runs code is not one of them."""
-        listed = self.toolbox.others
-        rest = [tool.code_name.removeprefix(self.before) for tool in listed if tool.code_name.startswith(self.before)]
-        return {name.partition(".")[0]: "part" if "." in name else "method" for name in rest}
+        return dict(self.toolbox.names_in_code(self.before))
+
+
+def _describe(computer: Computer, call: ComputerCall) -> dict[str, Any]:
+    """Describe a registered tool for `help` and for completions: its parameters as (name, is required, kind)."""
+    tool = RegisteredTools(computer, _actor(computer, call), []).toolbox.find_in_code(call.path.partition(".")[2])
+    if tool is None:
+        return {"parameters": [], "doc": ""}
+    properties, required = tool.schema.get("properties") or {}, tool.schema.get("required") or ()
+    lines = [f"{name}: {rule['description']}" for name, rule in properties.items() if rule.get("description")]
+    doc = "\n".join([tool.description, *(["", "Parameters:"] if lines else []), *(f"  {line}" for line in lines)])
+    parameters = [[name, name in required, kind_in(rule)] for name, rule in properties.items()]
+    return {"parameters": sorted(parameters, key=lambda each: not each[1]), "doc": visible(doc)}
 
 
 @dataclass(frozen=True)
@@ -174,7 +190,7 @@ def _registered(
     owner: RegisteredTools, path: list[str], args: list[Any], kwargs: dict[str, Any]
 ) -> tuple[Tool, dict[str, Any]]:
     """Find a registered tool, and name the arguments that code gave by position."""
-    tool = owner.toolbox.get(".".join(path[1:])) if owner.names.get(path[-1]) == "method" else None
+    tool = owner.toolbox.find_in_code(".".join(path[1:]))
     if tool is None:
         close = get_close_matches(path[-1], owner.names, 3, 0.5) or list(owner.names)
         hint = f"Did you mean {' or '.join(f'{REGISTERED}.{owner.before}{each}' for each in close)}?" if close else ""
@@ -193,6 +209,7 @@ def _origin(call: ComputerCall, text: str, **more: Any) -> CallOrigin:
         call.forward_question,
         call.interrupt.may_strike,
         lambda line: call.tell({"event": "display", "data": {"text/plain": line}}),
+        lambda end: setattr(call, "on_end", end),
         in_sandbox=box is not None,
         sandbox_is_read_only=box is not None and box.only_reads,
         machine=call.machine,

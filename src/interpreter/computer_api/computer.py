@@ -92,6 +92,7 @@ class Computer(ComputerSettings):
         self.contain: Callable[[InterpreterSettings, Any, Containment | None], Containment | None] | None = None
         self._pools: dict[str, RuntimePool] = {}  # beside the usual one, by sub-agent or user
         self._lock = threading.RLock()
+        self.closing: list[Callable[[], object]] = []  # called when all runtimes end
         self._languages: list[Language] | None = None
         self._machines: dict[str, Any] = {}
         self._machines_for: tuple[Any, ...] = (None, ())
@@ -296,6 +297,8 @@ class Computer(ComputerSettings):
                 ending.callback(pool.terminate)
             for tool in list(self._tools.values()):
                 ending.callback(tool.terminate)
+            for close in self.closing:
+                ending.callback(close)
 
     @property
     def on_input(self) -> OnInput | None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import errno
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, NamedTuple
 
@@ -125,9 +125,11 @@ def start(
     stdout: Stream = None,
     stderr: Stream = None,
     pass_fds: Sequence[int] = (),
+    inherited: Collection[str] | None = None,
 ) -> Popen[bytes]:
     """Start a program, by default without input and output.
 
+    `inherited` names the only variables that it gets of our environment, if they are not left out anyway.
     `interactive` is for the user's own programs, such as an editor: they get the terminal, the user's whole environment
     and the folder we are in.
     """
@@ -140,7 +142,7 @@ def start(
     silent = None if interactive else subprocess.DEVNULL
     return subprocess.Popen(
         [program, *argv[1:]],
-        env={**os.environ, **(env or {})} if interactive else environment(env),
+        env={**os.environ, **(env or {})} if interactive else environment(env, inherited),
         cwd=cwd or (None if interactive else _NEUTRAL_FOLDER),
         start_new_session=not interactive,  # so that Ctrl-C reaches only us, and the whole group can be killed
         stdin=silent if stdin is None else stdin,
@@ -204,14 +206,14 @@ def which(program: str) -> str | None:
     return None
 
 
-def environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
+def environment(more: Mapping[str, str] | None = None, inherited: Collection[str] | None = None) -> dict[str, str]:
     """Return the environment for our own programs: ours, without variables that change which code runs."""
     kept = {
         name: value
         for name, value in os.environ.items()
-        if not name.startswith(_DROPPED) and name not in _DROPPED_NAMES
+        if not name.startswith(_DROPPED) and name not in _DROPPED_NAMES and (inherited is None or name in inherited)
     }
-    for name in ("PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH"):
+    for name in {"PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH"}.intersection(inherited or os.environ):
         if folders := os.pathsep.join(_search_path(os.environ.get(name, ""))):
             kept[name] = folders
     return {**kept, "GIT_DIR": os.devnull, **(more or {})}

@@ -51,13 +51,20 @@ def approve_call(call: ToolCall, rules: RuleEditor, language: str, actor: Actor)
         if origin is not None and origin.in_block:
             return (yield from _permit_in_block(call, verdict, blocks, permissions))
         asks = verdict.decision == "ask" if verdict.by_rule else tool.policy == "acts"
+        if asks and not verdict.by_rule and call.name in rules.allowed_tools:
+            return "user"
         if tool.policy != "sends" and not (asks and (verdict.by_rule or permissions.mode != "auto")):
             return "mode"
         reason = f"{verdict.reason}\n" if verdict.by_rule else ""
         caller = "The model" if origin is None else "The code"
         effects = "".join(f"{effect}\n" for effect in call.effects)
         shown = effects or f"{caller} wants to call {cut(text, MAX_SHOWN_LENGTH)}. "
-        allowed = yield from ask_about(call, f"{reason}{shown}{'Allow it?' if not effects else f'Allow {call.name}?'}")
+        note = f"{tool.note} " if tool.note else ""
+        allowed = yield from ask_about(
+            call,
+            f"{reason}{shown}{note}{'Allow it?' if not effects else f'Allow {call.name}?'}",
+            None if tool.policy == "sends" or verdict.by_rule else rules.allowed_tools,
+        )
         if not allowed:
             raise PermissionError(_not_called(call.name, allowed))
     return "user"

@@ -22,6 +22,7 @@ class RuleEditor:
     """The rules in force. A user who is asked about a block can add to them."""
 
     def __init__(self, workspace: Callable[[], str], registry: Callable[[], Registry]) -> None:
+        self.allowed_tools = set[str]()  # that the user has allowed for the session
         self._workspace, self._registry = workspace, registry
 
     @cached_property

@@ -15,7 +15,8 @@ from interpreter.sigint import interrupt_user_code
 
 OVER = "Only a running block can use the computer, and the block that this belongs to has ended."
 MAX_CALLS = 500  # per runtime at the same time; each has a thread
-HARMLESS = ("names",)  # calls that only list names: allowed at any time, also for a completion
+HARMLESS = ("names", "describe")  # calls that only list names: allowed at any time, also for a completion
+REGISTERED = "tools."  # calls of registered tools are put in order where it is known what they are
 
 
 class Tools(Protocol):
@@ -199,7 +200,8 @@ class Calls:
 
     def _run(self, call: ComputerCall, tools: Tools) -> None:
         turn: AbstractContextManager[object] = nullcontext()
-        if call.how not in HARMLESS:  # within a block, calls of one tool run one after the other
+        # Within a block, calls of one tool run one after the other.
+        if call.how not in HARMLESS and not call.path.startswith(REGISTERED):
             with self._lock:
                 turn = self._turns.setdefault((call.block, call.path.partition(".")[0]), threading.Lock())
         try:

@@ -283,6 +283,7 @@ class Block(Action):
         self.approved_calls: frozenset[str] = frozenset()  # tool calls that were seen in its text and approved with it
         self.allowed_calls = set[str]()  # calls of its code that the user has allowed
         self.asking = threading.Lock()  # held while one of its calls is judged
+        self.calling = threading.RLock()  # held by a call of a tool that can't run several times at once
         self.runtime: BaseLanguage | None = None
         self._failure: InterpreterError | None = None
 
@@ -354,6 +355,7 @@ class CallOrigin:
     forward_question: Callable[[Question], bool]
     interruptible: Callable[[], AbstractContextManager[None]]  # while this is entered, the call can be cut off
     progress: Callable[[str], None]
+    on_cancel: Callable[[Callable[[], object]], None] = lambda end: None  # sets what ends the waiting of its handler
     in_block: bool = False  # a yes to the block covers it: a part of the computer
     in_sandbox: bool = False
     sandbox_is_read_only: bool = False
@@ -379,6 +381,7 @@ class ToolCall(Action):
         self.by = ""  # who allowed it
         self.problem = problem  # why it can't be called
         self._interrupt = Interrupt()
+        self._end_waiting: Callable[[], object] = lambda: None  # what its handler waits for
         self._steps: queue.SimpleQueue[Step | None] = queue.SimpleQueue()
 
     @property
@@ -448,6 +451,7 @@ class ToolCall(Action):
 
     def stop(self) -> None:
         self._interrupt.ask()
+        self._end_waiting()
 
     def _call(self, context: ActionContext) -> Any:
         assert self.tool is not None
@@ -461,7 +465,15 @@ class ToolCall(Action):
             session.ask(question, self)
             return question.answer
 
-        made = ToolContext(session, context.actor, self, session.workspace(), context.is_cancelled, progress, put)
+        def on_cancel(end: Callable[[], object]) -> None:
+            self._end_waiting = end
+            if self.origin is not None:
+                self.origin.on_cancel(end)
+            if context.is_cancelled():
+                end()
+
+        workspace, is_cancelled = session.workspace(), context.is_cancelled
+        made = ToolContext(session, context.actor, self, workspace, is_cancelled, progress, put, on_cancel)
         return self.tool.call(self.arguments, made)
 
     @property
@@ -513,12 +525,17 @@ class ToolCall(Action):
         return last if ended == "done" else {**last, "ended": ended}
 
 
-def ask_about(call: ToolCall, text: str) -> Generator[Question, None, bool | None]:
-    """Ask whether code may make a call; None if no one could be asked."""
+def ask_about(call: ToolCall, text: str, allowed: set[str] | None = None) -> Generator[Question, None, bool | None]:
+    """Ask whether code may make a call; None if no one could be asked.
+
+    With a set of `allowed` tools, a yes may be for the whole session: then the tool is added to it.
+    """
     if call.origin is not None and call.origin.machine:
         text = f"Code on {call.origin.machine} is calling a tool on this machine. {text}"
-    question = Question(CallTool(call.name, text))
+    question = Question(CallTool(call.name, text, for_session=allowed is not None))
     yield question
+    if allowed is not None and question.approved and question.answer is not None and question.answer.scope == "session":
+        allowed.add(call.name)
     return None if question.unattended else question.approved
 
 

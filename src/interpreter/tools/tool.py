@@ -47,6 +47,7 @@ class ToolContext:
     cancelled: Callable[[], bool]
     progress: Callable[[str], None]  # show a line while it runs
     put: Callable[[Subject], Answer | None]
+    on_cancel: Callable[[Callable[[], object]], None]  # what ends its waiting, called from another thread
 
     def ask(self, subject: Subject) -> Answer | None:
         """Ask the user, and wait; None if no one can be asked, or the call was cancelled."""
@@ -77,6 +78,8 @@ class Tool:
     handler: Handler
     policy: Policy = "acts"
     effects: Callable[[dict[str, Any]], Iterable[FileEdit | str]] | None = None
+    note: str = ""  # what else a question about a call says, such as that it can't be undone
+    is_parallel: bool = False  # whether code may call it several times at once
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name) or len(self.wire_name) > 64:

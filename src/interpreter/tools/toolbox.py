@@ -6,21 +6,36 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, Literal, Protocol
 
 from interpreter.errors import UsageError
 from interpreter.messages import Chunk
 from interpreter.tools.tool import Parameters, Tool, kind_in
 
 EXECUTE = "execute"
+NameKind = Literal["part", "method"]  # of a name in code: more names are below it, or it is a tool
 _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9_-]")
 
 
+class ToolSource(Protocol):
+    """Tools that only code calls: the model's requests don't have them. There may be thousands, and they may change."""
+
+    def names(self, below: str) -> Mapping[str, NameKind]:
+        """List the names directly below a path such as `github.`; the empty path is the top."""
+
+    def find(self, name: str) -> Tool | None:
+        """Return the tool with this name, as code writes it."""
+
+
 class Toolbox:
-    """The tools of an interpreter, in the order in which the model gets them; `execute` comes first."""
+    """The tools of an interpreter, in the order in which the model gets them; `execute` comes first.
+
+    Code can also call the tools of its `sources`.
+    """
 
     def __init__(self, tools: Iterable[Tool] = ()) -> None:
         self._tools: dict[str, Tool] = {}
+        self.sources: list[ToolSource] = []
         for tool in tools:
             self.append(tool)
 
@@ -29,6 +44,13 @@ class Toolbox:
         if (same := next((each for each in self if each.wire_name == tool.wire_name), None)) is not None:
             raise UsageError(f"There is already a tool named {same.name!r}. Remove it first.")
         self._tools[tool.name] = tool
+
+    def add(self, tool: Tool | ToolSource) -> None:
+        """Let the model and code call this tool, or code those of a source."""
+        if isinstance(tool, Tool):
+            self.append(tool)
+        else:
+            self.sources.append(tool)
 
     def copy_from(self, other: Toolbox) -> None:
         """Have the same tools as another session, in the same order. Each session has its own built-in ones."""
@@ -52,6 +74,19 @@ class Toolbox:
         lower = {known.lower(): known for known in self._tools}
         found = get_close_matches(name.lower(), lower, n=1, cutoff=0.5)
         return self._tools[lower[found[0]]] if found else None
+
+    def names_in_code(self, below: str) -> dict[str, NameKind]:
+        """List what code finds directly below a path; the tool that runs code is not there."""
+        names: dict[str, NameKind] = {}
+        for source in self.sources:
+            names |= source.names(below)
+        rest = [tool.code_name.removeprefix(below) for tool in self.others if tool.code_name.startswith(below)]
+        return names | {name.partition(".")[0]: "part" if "." in name else "method" for name in rest}
+
+    def find_in_code(self, name: str) -> Tool | None:
+        """Return the tool that code calls by this name."""
+        own = next((tool for tool in self.others if name in (tool.code_name, tool.name)), None)
+        return own or next((tool for source in self.sources if (tool := source.find(name)) is not None), None)
 
     @property
     def names(self) -> list[str]:

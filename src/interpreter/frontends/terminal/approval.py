@@ -158,11 +158,13 @@ def _answer(terminal: Terminal, interpreter: OpenInterpreter, question: Question
     return None
 
 
-def yes_or_no(terminal: Terminal, words: str) -> Answer:
+def yes_or_no(terminal: Terminal, words: str, for_session: bool = False) -> Answer:
     """Ask a question that a yes approves; raise KeyboardInterrupt for Ctrl-C."""
-    typed = terminal.ask(f"{words} (y/n) ", guarded=True)
+    typed = terminal.ask(f"{words} ({'y/n, s: yes for this session' if for_session else 'y/n'}) ", guarded=True)
     if typed is None:
         return Answer(REFUSE, by="nobody" if terminal.unanswered else "user")
+    if for_session and typed.strip().lower() in ("s", "session"):
+        return Answer(APPROVE, scope="session")
     return Answer(APPROVE if typed.strip().lower() in _YES else REFUSE)
 
 

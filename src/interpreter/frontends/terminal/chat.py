@@ -425,7 +425,7 @@ def _ask(terminal: Terminal, interpreter: OpenInterpreter, busy: TurnKeyboard, q
                     busy.block_runs(question.subject.language)
                 return answer
             case "call" | "offer":
-                return yes_or_no(terminal, question.text)
+                return yes_or_no(terminal, question.text, getattr(question.subject, "for_session", False))
             case "text" | "password" if terminal.tty.can_type:
                 return Answer(ANSWER, terminal.ask(question.text, question.kind == "password"))
     except KeyboardInterrupt:

@@ -123,6 +123,10 @@ function unpack(value) {
   if (key === '$bytes') return Buffer.from(value[key], 'base64');
   if (key === '$float') return Number(value[key].replace('inf', 'Infinity'));
   if (key === '$dict') return new Map(unpack(value[key]));
+  if (key === '$kept') {
+    const [kept, raw] = value[key].map(unpack);
+    return kept && typeof kept === 'object' ? Object.defineProperty(kept, 'raw', { value: raw }) : kept;
+  }
   if (key === '$part') return part(value[key], false);
   if (['$datetime', '$date', '$time'].includes(key)) return key === '$time' ? value[key] : new Date(value[key]);
   return Object.fromEntries(Object.entries(value).map(([name, each]) => [name, unpack(each)]));

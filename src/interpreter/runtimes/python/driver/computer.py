@@ -11,6 +11,7 @@ import linecache
 import sys
 from functools import partial
 from importlib.machinery import ModuleSpec
+from keyword import iskeyword
 from types import ModuleType
 
 from .hints import Any, Callable, CallHost, Iterable
@@ -74,6 +75,8 @@ class Part(ModuleType):
             raise AttributeError("%r.%s can't be replaced." % (self, name))
 
     def __dir__(self) -> list[str]:
+        if self._path.startswith(REGISTERED):
+            self.__dict__["_names"] = None
         return sorted(self._known())
 
     def __repr__(self) -> str:
@@ -105,7 +108,17 @@ class Part(ModuleType):
 class Method:
     def __init__(self, ask: CallHost, path: str) -> None:
         self._ask, self._path = ask, path
-        self.__name__ = path.rpartition(".")[2]
+        self.__name__ = self.__qualname__ = path.rpartition(".")[2]
+
+    def __get__(self, owner: Any, kind: Any = None) -> Method:
+        """Be a routine for `help`, which otherwise describes the class."""
+        return self
+
+    def __getattribute__(self, name: str) -> Any:
+        if name in ("__doc__", "__signature__") and self._path.startswith(REGISTERED + "."):
+            about = self._ask({"how": "describe", "path": self._path})
+            return about["doc"] if name == "__doc__" else signature_of(about["parameters"])
+        return object.__getattribute__(self, name)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         call = {"how": "call", "path": self._path, "args": list(args), "kwargs": kwargs}
@@ -127,6 +140,27 @@ class Method:
 
     def __reduce__(self) -> Any:
         return found_again, (self._path,)
+
+
+KINDS = {"string": str, "integer": int, "number": float, "boolean": bool, "array": list, "object": dict}
+
+
+def signature_of(parameters: Any) -> Any:
+    """Make the signature of a registered tool; what can't be the name of a parameter in Python is left out."""
+    from inspect import Parameter, Signature
+
+    return Signature(
+        [
+            Parameter(
+                name,
+                Parameter.POSITIONAL_OR_KEYWORD,
+                default=Parameter.empty if is_required else None,
+                annotation=KINDS.get(kind, kind),
+            )
+            for name, is_required, kind in parameters
+            if name.isidentifier() and not iskeyword(name)
+        ]
+    )
 
 
 def found_again(path: str) -> Any:

@@ -80,6 +80,51 @@ class Picture:
         return "<Picture %d x %d>" % (self.width, self.height)
 
 
+class Kept:
+    """A value of a tool that keeps, as `raw`, what it was made of."""
+
+    raw: Any = None
+
+    def table(self) -> Any:
+        """As a pandas DataFrame: of a list, of the first list in a dict, or else of one row."""
+        import pandas  # type: ignore[import-untyped]
+
+        rows: Any = self
+        if isinstance(self, dict):
+            rows = next((each for each in self.values() if isinstance(each, list)), [self])
+        return pandas.DataFrame(list(rows))
+
+
+class KeptDict(Kept, dict):  # type: ignore[type-arg]
+    pass
+
+
+class KeptList(Kept, list):  # type: ignore[type-arg]
+    pass
+
+
+class KeptText(Kept, str):
+    pass
+
+
+KEPT: dict[type, Any] = {dict: KeptDict, list: KeptList, str: KeptText}
+
+
+def with_raw(value: Any, raw: Any) -> Any:
+    """Return the value with an attribute `raw`, if it is a dict, a list or a text."""
+    if type(value) not in KEPT:
+        return value
+    kept = KEPT[type(value)](value)
+    kept.raw = raw
+    return kept
+
+
+def packed_result(value: Any) -> Any:
+    """Convert a result of a tool to JSON, with its `raw`, which arguments leave out."""
+    raw = value.raw if isinstance(value, Kept) else None
+    return packed(value) if raw is None else {"$kept": [packed(value), packed(raw)]}
+
+
 def packed(value: Any, depth: int = 0) -> Any:
     """Convert a value to JSON. Raises TypeError if it cannot be represented."""
     if value is None or isinstance(value, (bool, str)):
@@ -140,6 +185,8 @@ def unpacked(value: Any, picture: Callable[..., Any] = Picture) -> Any:
         return picture(png=base64.b64decode(content["png"]), **about)
     if key in SIMPLE:
         return SIMPLE[key](content)
+    if key == "$kept":
+        return with_raw(unpacked(content[0], picture), unpacked(content[1], picture))
     if key == "$dict":
         return {hashable(unpacked(name, picture)): unpacked(each, picture) for name, each in content}
     if key in ("$datetime", "$date", "$time"):
