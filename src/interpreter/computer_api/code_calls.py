@@ -13,6 +13,7 @@ from typing import Any
 
 from interpreter.computer_api.computer import CALL, Computer
 from interpreter.computer_api.tool import ComputerTool, Kind, Picture, names, present, signature
+from interpreter.console_text import visible
 from interpreter.runtimes.calls import ComputerCall
 from interpreter.runtimes.protocol import Frame
 from interpreter.runtimes.python.driver.parcels import packed_error, packed_result, unpacked
