@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
 
 MADE_ON_USE = frozenset({"llm", "computer", "session", "user", "agent", "approver", "scanner"})
-OF_THE_AGENT = frozenset({"journal", "timeline", "tools", "prompt"})
+OF_THE_AGENT = frozenset({"journal", "timeline", "tools", "prompt", "budget"})
 
 
 class OpenInterpreter(InterpreterSettings):

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from interpreter.config.settings import InterpreterSettings
     from interpreter.llm import Llm
     from interpreter.llm.computer_use import ModelScreen
+    from interpreter.llm.limits import Budget
     from interpreter.messages import Chunk, Message
     from interpreter.runtimes.pool import RuntimePool
 
@@ -82,6 +83,11 @@ class Agent:
 
         self.settings.llm = Llm(self.settings, self)
         return self.settings.llm
+
+    @property
+    def budget(self) -> Budget:
+        """What its model may spend."""
+        return self.actor.budget
 
     @property
     def llm(self) -> Llm:
