@@ -56,6 +56,14 @@ class Part(NamedTuple):
     make: str
 
 
+class CodeName(NamedTuple):
+    """A name in the user's Python code, found like a builtin: a variable of theirs takes precedence."""
+
+    name: str
+    code: str  # the file in the package that defines it, executed where the user's code runs; it may call its tools
+    tools: str  # (agent) -> an iterable of `tools.Tool`, each named `NAME.METHOD`
+
+
 class Leaf(NamedTuple):
     name: str
     package: str  # the folder or module that can be deleted, below `interpreter`
@@ -68,6 +76,7 @@ class Leaf(NamedTuple):
     magics: tuple[Magic, ...] = ()
     prompt: tuple[Part, ...] = ()  # (agent) -> lines for the system message; asked once per conversation
     tools: tuple[Part, ...] = ()  # (agent) -> an iterable of `tools.Tool`, for its model and for code
+    names: tuple[CodeName, ...] = ()
 
     @property
     def is_present(self) -> bool:
@@ -121,6 +130,13 @@ ROWS: tuple[Leaf, ...] = (
             ),
         ),
     ),
+    Leaf(
+        name="agents",
+        package="agents",
+        about="`ask` and `agent` in code",
+        docs=("ask.md",),
+        names=(CodeName("ask", "code_ask.py", "interpreter.agents.asking:make_tools"),),
+    ),
     Leaf(name="notebook", package="frontends.notebook", about="The display in Jupyter notebooks", extra="jupyter"),
     Leaf(
         name="wtf",
@@ -160,6 +176,17 @@ def exists(reference: str) -> bool:
     """Look for the package or module of a reference without importing it."""
     path = _PACKAGE.parent.joinpath(*reference.partition(":")[0].split("."))
     return (path / "__init__.py").is_file() or path.with_suffix(".py").is_file()
+
+
+def code_names() -> tuple[str, ...]:
+    """List the names that leaves define in code."""
+    return tuple(row.name for leaf in leaves() for row in leaf.names)
+
+
+def code_of(name: str) -> str:
+    """Read the file that defines a name in code."""
+    files = (_PACKAGE.joinpath(*leaf.package.split("."), row.code) for leaf in leaves() for row in leaf.names if row.name == name)
+    return next(files).read_text(encoding="utf-8")
 
 
 def load(reference: str) -> Any:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from interpreter.computer_api.tool import TOOLS, ComputerTool, Picture, help_on, info, kind_of
 from interpreter.config.settings import ComputerSettings
 from interpreter.errors import InterpreterError, NotRestorableError, UnknownSettingError, UsageError
+from interpreter.leaves import code_names
 from interpreter.messages import UNFLAGGED, Chunk, Framer, fold, only_original
 from interpreter.runtimes import Registry, resolve
 from interpreter.runtimes.base import BaseLanguage
@@ -56,6 +57,7 @@ class Participant(NamedTuple):
 
     settings: InterpreterSettings
     tools: Callable[[], Toolbox]
+    code_tools: Callable[[], Toolbox]
 
 
 class Computer(ComputerSettings):
@@ -438,8 +440,10 @@ class _CodeCalls:
         return handle_call(self._computer, call)
 
     def stand_in(self, call: Callable[[str, str], Any], path: str = "") -> Any:
-        from interpreter.computer_api.code_calls import ComputerProxy, RegisteredProxy
+        from interpreter.computer_api.code_calls import ComputerProxy, RegisteredProxy, leaf_name
 
+        if path in code_names():
+            return leaf_name(self._computer, call, path)
         if path:
             return RegisteredProxy(self._computer, call, path)
         return ComputerProxy(self._computer, call, "", self._computer)

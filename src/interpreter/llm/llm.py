@@ -671,6 +671,14 @@ class SideChat(Llm):
         vars(other).update({**dict.fromkeys(dropped), **chosen, **settings})
         return other
 
+    def for_item(self, seconds: float) -> SideChat:
+        """Return one for one request of a job, which has this long."""
+        other = copy.copy(self)
+        other._begin_conversation()
+        timeouts = {name: min(getattr(self, name), seconds) for name in ("timeout", "connect_timeout", "reply_timeout")}
+        vars(other).update(timeouts)
+        return other
+
     def answer(self, system: str, text: str, *images: str) -> str:
         """Return the model's answer; images are base64. Raises a ModelError if the request fails or is cancelled."""
         if self._settings.redact_secrets:

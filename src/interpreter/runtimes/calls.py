@@ -15,7 +15,7 @@ from interpreter.sigint import interrupt_user_code
 
 OVER = "Only a running block can use the computer, and the block that this belongs to has ended."
 MAX_CALLS = 500  # per runtime at the same time; each has a thread
-HARMLESS = ("names",)  # calls that only list names: allowed at any time, also for a completion
+HARMLESS = ("names", "code")  # calls that list names, or read our own code: allowed at any time
 
 
 class Tools(Protocol):
