@@ -185,7 +185,12 @@ def code_names() -> tuple[str, ...]:
 
 def code_of(name: str) -> str:
     """Read the file that defines a name in code."""
-    files = (_PACKAGE.joinpath(*leaf.package.split("."), row.code) for leaf in leaves() for row in leaf.names if row.name == name)
+    files = (
+        _PACKAGE.joinpath(*leaf.package.split("."), row.code)
+        for leaf in leaves()
+        for row in leaf.names
+        if row.name == name
+    )
     return next(files).read_text(encoding="utf-8")
 
 
