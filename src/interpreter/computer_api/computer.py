@@ -92,6 +92,7 @@ class Computer(ComputerSettings):
         self.participants: dict[str, Participant] = {}  # by actor
         # Makes what a sandbox's runtimes start in, for someone's settings; what is there already may stay.
         self.contain: Callable[[InterpreterSettings, Any, Containment | None], Containment | None] | None = None
+        self.ends_with: list[Callable[[], object]] = []  # called when it ends: what others have started here
         self._pools: dict[str, RuntimePool] = {}  # beside the usual one, by sub-agent or user
         self._lock = threading.RLock()
         self._languages: list[Language] | None = None
@@ -292,6 +293,8 @@ class Computer(ComputerSettings):
     def terminate(self) -> None:
         """End all runtimes and everything they started, and what the tools have open."""
         with ExitStack() as ending:  # a failure does not keep the rest from ending
+            for end in self.ends_with:
+                ending.callback(end)
             for machine in self._machines.values():
                 ending.callback(machine.close)
             for pool in (self.runtimes, *self._pools.values()):
