@@ -32,6 +32,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ),
     ("export",),
     ("api", "app", "config.profiles", "frontend", "__init__"),
+    ("agents",),
     ("frontends.interrupts", "frontends.exit_codes"),
     # These don't import each other.
     ("frontends.terminal", "frontends.headless", "frontends.notebook"),
@@ -87,6 +88,7 @@ PROGRAMS = (
     "remote/askpass.py",
     "remote/keeper.py",
     "sandbox/enter.py",
+    "agents/code_*.py",
 )
 # Executed with their own interpreter, not imported.
 DATA = ("config/profiles/builtin/*.py",)

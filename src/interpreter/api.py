@@ -8,6 +8,7 @@ import threading
 import weakref
 from collections.abc import Callable, Collection, Generator
 from contextlib import closing
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from interpreter.config.homes import our_folder
@@ -51,7 +52,7 @@ if TYPE_CHECKING:
 
 
 MADE_ON_USE = frozenset({"llm", "computer", "session", "user", "agent", "approver", "scanner"})
-OF_THE_AGENT = frozenset({"journal", "timeline", "tools", "prompt"})
+OF_THE_AGENT = frozenset({"journal", "timeline", "tools", "prompt", "budget"})
 
 
 class OpenInterpreter(InterpreterSettings):
@@ -72,6 +73,7 @@ class OpenInterpreter(InterpreterSettings):
     prompt: SystemPrompt
     forked: Fork | None = None
     _said_responding = False
+    started_by: Actor | None = None  # for whom it works: it may do and spend at most what that actor may
 
     if not TYPE_CHECKING:  # type checkers make the constructor from the declared settings
 
@@ -140,6 +142,7 @@ class OpenInterpreter(InterpreterSettings):
                 part = vars(self).get(name) or session.add_actor(
                     "user", self._permissions, sink=lambda: self.journal, contain=self._contain
                 )
+                part.budget.parent = self.started_by.budget if self.started_by is not None else None
             case "agent":
                 session = self.session
                 part = vars(self).get(name) or self._make_agent(session)
@@ -384,7 +387,11 @@ class OpenInterpreter(InterpreterSettings):
         from interpreter.session import Permissions
 
         screen = frozenset({"display", "view", "screenshot"}) if self.os else frozenset[str]()
-        return Permissions(mode_of(self), self.sandbox_now(), self.safe_mode, self.offline, given_tools=screen)
+        own = Permissions(mode_of(self), self.sandbox_now(), self.safe_mode, self.offline, given_tools=screen)
+        if self.started_by is None:
+            return own
+        # Its sandbox has another workspace, so the two can't be compared: whoever starts it chooses that one.
+        return own.restricted_to(replace(self.started_by.permissions, sandbox=None, budget=None))
 
     def _contain(self) -> None:
         """Have blocks run in a sandbox from now on; an error, and nothing is changed, if there is none."""

@@ -64,6 +64,14 @@ class Engine(NamedTuple):
     make: str  # () -> an object like `local_models.engine.BuiltInEngine`
 
 
+class CodeName(NamedTuple):
+    """A name in the user's Python code, found like a builtin: a variable of theirs takes precedence."""
+
+    name: str
+    code: str  # the file in the package that defines it, executed where the user's code runs; it may call its tools
+    tools: str  # (agent) -> an iterable of `tools.Tool`, each named `NAME.METHOD`
+
+
 class Leaf(NamedTuple):
     name: str
     package: str  # the folder or module that can be deleted, below `interpreter`
@@ -81,6 +89,7 @@ class Leaf(NamedTuple):
 
     observers: tuple[Part, ...] = ()  # (agent) -> what watches a turn, like `os_mode.ScreenControl`
     engines: tuple[Engine, ...] = ()
+    names: tuple[CodeName, ...] = ()
 
     @property
     def is_present(self) -> bool:
@@ -181,6 +190,13 @@ ROWS: tuple[Leaf, ...] = (
             ),
         ),
     ),
+    Leaf(
+        name="agents",
+        package="agents",
+        about="`ask` and `agent` in code",
+        docs=("ask.md",),
+        names=(CodeName("ask", "code_ask.py", "interpreter.agents.asking:make_tools"),),
+    ),
     Leaf(name="notebook", package="frontends.notebook", about="The display in Jupyter notebooks", extra="jupyter"),
     Leaf(
         name="wtf",
@@ -225,6 +241,22 @@ def exists(reference: str) -> bool:
     """Look for the package or module of a reference without importing it."""
     path = _PACKAGE.parent.joinpath(*reference.partition(":")[0].split("."))
     return (path / "__init__.py").is_file() or path.with_suffix(".py").is_file()
+
+
+def code_names() -> tuple[str, ...]:
+    """List the names that leaves define in code."""
+    return tuple(row.name for leaf in leaves() for row in leaf.names)
+
+
+def code_of(name: str) -> str:
+    """Read the file that defines a name in code."""
+    files = (
+        _PACKAGE.joinpath(*leaf.package.split("."), row.code)
+        for leaf in leaves()
+        for row in leaf.names
+        if row.name == name
+    )
+    return next(files).read_text(encoding="utf-8")
 
 
 def load(reference: str) -> Any:

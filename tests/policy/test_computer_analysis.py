@@ -38,6 +38,8 @@ def called(code: str, language: str = "python") -> list[tuple[str, str]]:
         ("computer.gadget.part.twice(2)", [("computer.gadget.part.twice", "unknown")]),
         ("computer.gadget.nonsense()", [("computer.gadget.nonsense", "unknown")]),
         ("computer.help('gadget')", [("computer.help", "looks")]),
+        ("rows = ask.map('Which?', ['a'])", [("ask.map", "looks")]),
+        ("print(ask('What is it?'))", [("ask", "looks")]),
         ("computer = Box()\ncomputer.gadget.press()", []),
     ],
 )

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from interpreter.config.settings import InterpreterSettings
     from interpreter.llm import Llm
     from interpreter.llm.computer_use import ModelScreen
+    from interpreter.llm.limits import Budget
     from interpreter.messages import Chunk, Message
     from interpreter.runtimes.pool import RuntimePool
 
@@ -66,7 +67,9 @@ class Agent:
         self.timeline = timeline if timeline is not None else Timeline(self)
         for each in actor.chain():  # the user's own code runs for it too
             self.timeline.agents.setdefault(each.id, self)
-            computer.participants.setdefault(each.id, Participant(settings, lambda: self.tools))
+            computer.participants.setdefault(
+                each.id, Participant(settings, lambda: self.tools, lambda: self.code_tools)
+            )
 
     # -- its parts -------------------------------------------------------------------------------------------------
 
@@ -85,6 +88,11 @@ class Agent:
 
         self.settings.llm = Llm(self.settings, self)
         return self.settings.llm
+
+    @property
+    def budget(self) -> Budget:
+        """What its model may spend."""
+        return self.actor.budget
 
     @property
     def llm(self) -> Llm:
@@ -130,6 +138,12 @@ class Agent:
             return [language.name.lower() for language in self.runtimes.available()]
 
         return Toolbox([execute_tool(languages, self._execute)])
+
+    @cached_property
+    def code_tools(self) -> Toolbox:
+        """What the names that leaves define in code call."""
+        rows = (row for leaf in leaves() for row in leaf.names)
+        return Toolbox(tool for make in dict.fromkeys(row.tools for row in rows) for tool in load(make)(self))
 
     def _execute(self, language: str, code: str) -> Generator[Chunk]:
         """Run a block for the model, with the same approval as any other."""

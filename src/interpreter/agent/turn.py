@@ -81,7 +81,6 @@ class Turn(Action):
         self._review: str | None = None  # what the model is asked about its answer; at most once
         self._fold = Fold(lambda: agent.messages, settings.max_output)
         self._control: ScreenControl | None = None
-        self._charged = agent.llm.usage.cost
 
     # -- for the pipeline ------------------------------------------------------------------------------------------
 
@@ -158,7 +157,6 @@ class Turn(Action):
             yield from publisher.close()
             raise
         finally:
-            self._charge()
             self._fold.close()
             journal.announce(publisher.ids, self._fold)
             journal.end_turn()
@@ -225,8 +223,6 @@ class Turn(Action):
 
     def _ask(self, prodding: bool) -> Generator[Step, None, bool]:
         """One reply of the model, its blocks run as they come; gives whether it had a block of prose."""
-        self._charge()
-        self.agent.actor.check_budget()
         reply = StreamedReply(self.agent.llm.reply(self._messages(prodding)), self.agent.llm.cancel)
         only_first = self.agent.llm.profile.one_block
         prose = False
@@ -281,12 +277,6 @@ class Turn(Action):
             yield
         finally:
             self._answers[-1] += "".join(answer)
-
-    def _charge(self) -> None:
-        """Charge the actor what its model has cost since the last time."""
-        cost = self.agent.llm.usage.cost
-        self.agent.actor.charge(cost - self._charged)
-        self._charged = cost
 
     def _messages(self, prodding: bool) -> list[Message]:
         agent = self.agent

@@ -23,6 +23,7 @@ from interpreter.workspace.merge import copy_tree, merge, merge_steps
 if TYPE_CHECKING:
     from interpreter.messages import Chunk
     from interpreter.runtimes.state import Restored
+    from interpreter.session import Actor
 
 FOLDER = "forks"
 STORE = ".files"
@@ -53,10 +54,13 @@ class Merged:
     kept: list[Kept]
 
 
-def fork(parent: OpenInterpreter, workspace: str | Path | None = None) -> OpenInterpreter:
+def fork(
+    parent: OpenInterpreter, workspace: str | Path | None = None, started_by: Actor | None = None, live: bool = True
+) -> OpenInterpreter:
     """Make a second interpreter that continues from here, in a copy of the workspace.
 
-    While a block runs, its variables are those from before the block.
+    While a block runs, its variables are those from before the block. It has none if it is not `live`. One that was
+    started by an actor may do and spend at most what that actor may.
     """
     if parent.computer.machine is not None:
         raise UndoError(f"A session on {parent.computer.machine.name} can't be forked: its files are not here.")
@@ -75,6 +79,7 @@ def fork(parent: OpenInterpreter, workspace: str | Path | None = None) -> OpenIn
         remove(folder)
         raise UndoError(f"The workspace could not be copied to {target}: {error.strerror or error}.") from error
     child = OpenInterpreter()
+    child.started_by = started_by
     give_settings(child, copy.deepcopy(given_settings(parent)))
     child.workspace = str(target)
     child.conversation_filename = None
@@ -85,7 +90,8 @@ def fork(parent: OpenInterpreter, workspace: str | Path | None = None) -> OpenIn
     child.llm.resume(parent.llm.forms_sent(), parent.llm.usage)
     child.computer.languages = parent.computer.languages
     child.tools.copy_from(parent.tools)
-    child.forked = Fork(parent, folder, record, record.items, parent.computer.runtimes.split(child.computer.runtimes))
+    outcomes = parent.computer.runtimes.split(child.computer.runtimes) if live else {}
+    child.forked = Fork(parent, folder, record, record.items, outcomes)
     child.computer.context.cwd = _moved(child.computer.context.cwd, source, target)
     child.journal.fork_from(parent.journal)
     return child

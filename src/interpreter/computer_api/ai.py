@@ -37,7 +37,7 @@ class Ai(ComputerTool):
                 f"The model {model.model} doesn't accept images. computer.vision.ocr(base_64=...) reads the text in "
                 f"one."
             )
-        return model.answer(SYSTEM, text, base64)
+        return model.answer(SYSTEM, text, *filter(None, [base64]))
 
     def query(self, text: str, query: str, custom_reduce_query: str | None = None, max_calls: int = MAX_CALLS) -> str:
         """Ask a question about a text of any length, in parts if needed, with at most `max_calls` requests."""

@@ -14,8 +14,11 @@ from typing import Any
 from interpreter.computer_api.computer import CALL, Computer
 from interpreter.computer_api.tool import ComputerTool, Kind, Picture, names, present, signature
 from interpreter.console_text import visible
+from interpreter.errors import ComputerError
+from interpreter.leaves import code_names, code_of
 from interpreter.runtimes.calls import ComputerCall
 from interpreter.runtimes.protocol import Frame
+from interpreter.runtimes.python.driver.computer import HostName
 from interpreter.runtimes.python.driver.parcels import packed_error, packed_result, unpacked
 from interpreter.session import ACTION, Actor, Block, ToolCall
 from interpreter.session.actions import CallOrigin, cut, shown, shown_name
@@ -30,6 +33,8 @@ MAX_RECORDED_LENGTH = 200  # characters of arguments in the record
 def handle_call(computer: Computer, call: ComputerCall) -> Frame:
     """Make a call and return its reply, with the result or the error."""
     try:
+        if call.how == "code":
+            return {"value": code_of(call.path)}
         if call.how == "names":
             owner = _owner(computer, call, call.path.split(".") if call.path else [])
             return {"value": owner.names if isinstance(owner, RegisteredTools) else names(owner)}
@@ -144,6 +149,13 @@ def _resolve(computer: Computer, call: ComputerCall, args: list[Any], kwargs: di
         owner = RegisteredTools(computer, _actor(computer, call), path[1:])
         tool, arguments = _registered(owner, [*path, name], args, kwargs)
         return ToolCall(tool, arguments, _origin(call, _text(call, f"{REGISTERED}.{tool.code_name}", args, kwargs)))
+    if path[:1] and path[0] in code_names():
+        participant = computer.participant(_actor(computer, call))
+        code_tool = participant.code_tools().get(call.path) if participant is not None else None
+        if code_tool is None:
+            raise ComputerError(f"{call.path} needs an interpreter, and this computer has none.")
+        scalars = {key: value for key, value in kwargs.items() if isinstance(value, str | int | float)}  # not the data
+        return ToolCall(code_tool, kwargs, _origin(call, _text(call, call.path, args, scalars)))
     owner = _owner(computer, call, path)
     kind = names(owner).get(name)
     if kind is None:
@@ -273,6 +285,17 @@ class ComputerProxy:
 
     def __repr__(self) -> str:
         return f"computer.{self._path}" if self._path else "computer"
+
+
+def leaf_name(computer: Computer, call: Callable[[str, str], Any], name: str) -> HostName:
+    """What code in this process finds under a name that a leaf defines."""
+
+    def ask(frame: Frame) -> Any:
+        if frame["how"] == "code":
+            return code_of(name)
+        return perform_call(computer, call(frame["path"], "call"), frame["args"], frame["kwargs"])
+
+    return HostName(ask, name)
 
 
 class RegisteredProxy:

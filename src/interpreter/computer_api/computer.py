@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from interpreter.computer_api.tool import TOOLS, ComputerTool, Picture, help_on, info, kind_of, present
 from interpreter.config.settings import ComputerSettings
 from interpreter.errors import InterpreterError, NotRestorableError, UnknownSettingError, UsageError
+from interpreter.leaves import code_names
 from interpreter.messages import UNFLAGGED, Chunk, Framer, fold, only_original
 from interpreter.runtimes import Registry, resolve
 from interpreter.runtimes.base import BaseLanguage
@@ -56,6 +57,7 @@ class Participant(NamedTuple):
 
     settings: InterpreterSettings
     tools: Callable[[], Toolbox]
+    code_tools: Callable[[], Toolbox]
 
 
 class Computer(ComputerSettings):
@@ -90,6 +92,7 @@ class Computer(ComputerSettings):
         self.participants: dict[str, Participant] = {}  # by actor
         # Makes what a sandbox's runtimes start in, for someone's settings; what is there already may stay.
         self.contain: Callable[[InterpreterSettings, Any, Containment | None], Containment | None] | None = None
+        self.ends_with: list[Callable[[], object]] = []  # called when it ends: what others have started here
         self._pools: dict[str, RuntimePool] = {}  # beside the usual one, by sub-agent or user
         self._lock = threading.RLock()
         self.closing: list[Callable[[], object]] = []  # called when all runtimes end
@@ -291,6 +294,8 @@ class Computer(ComputerSettings):
     def terminate(self) -> None:
         """End all runtimes and everything they started, and what the tools have open."""
         with ExitStack() as ending:  # a failure does not keep the rest from ending
+            for end in self.ends_with:
+                ending.callback(end)
             for machine in self._machines.values():
                 ending.callback(machine.close)
             for pool in (self.runtimes, *self._pools.values()):
@@ -441,8 +446,10 @@ class _CodeCalls:
         return handle_call(self._computer, call)
 
     def stand_in(self, call: Callable[[str, str], Any], path: str = "") -> Any:
-        from interpreter.computer_api.code_calls import ComputerProxy, RegisteredProxy
+        from interpreter.computer_api.code_calls import ComputerProxy, RegisteredProxy, leaf_name
 
+        if path in code_names():
+            return leaf_name(self._computer, call, path)
         if path:
             return RegisteredProxy(self._computer, call, path)
         return ComputerProxy(self._computer, call, "", self._computer)

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 BYTES_PER_TOKEN = 4
 IMAGE_TOKENS = 85  # an image in low detail at OpenAI
+MAX_IMAGE_TOKENS = 3000
 MESSAGE_TOKENS = 4  # what a chat template puts around each message
 
 
@@ -48,6 +49,13 @@ def estimate_messages(messages: Sequence[Mapping[str, Any]]) -> int:
 def estimate_request(params: Mapping[str, Any]) -> int:
     tools = params.get("tools")
     return estimate_messages(params["messages"]) + (estimate_text(str(tools)) if tools else 0)
+
+
+def most_tokens(params: Mapping[str, Any]) -> int:
+    """Return what a request can have at most: no token is shorter than a byte."""
+    texts = [text for message in params["messages"] for text in _texts(message)] + [str(params.get("tools") or "")]
+    sizes = (MAX_IMAGE_TOKENS if text is None else len(text.encode("utf-8", "replace")) for text in texts)
+    return 4 * MESSAGE_TOKENS * len(params["messages"]) + sum(sizes)
 
 
 def _texts(message: Mapping[str, Any]) -> Iterator[str | None]:

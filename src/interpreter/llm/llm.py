@@ -41,6 +41,7 @@ from interpreter.llm.context import (
 )
 from interpreter.llm.failures import MALFORMED, malformed, wait_before_retry
 from interpreter.llm.http import Connections, Exchange
+from interpreter.llm.limits import Budget, Reservation
 from interpreter.llm.model_profile import AS_IS, PROFILES, Assessment, Forms, ModelProfile, is_unknown
 from interpreter.llm.ollama import OllamaChat
 from interpreter.llm.providers import (
@@ -58,7 +59,7 @@ from interpreter.llm.responses import Responses
 from interpreter.llm.secrets import secret_values
 from interpreter.llm.servers import BUILTIN, OLLAMA_WIRE, LocalServers
 from interpreter.llm.tool_mode import ToolChat
-from interpreter.llm.usage import Usage, UsageTracker, look_up
+from interpreter.llm.usage import TOKENS_PER_DOLLAR, Usage, UsageTracker, limit_reply, look_up
 from interpreter.messages import Chunk, Message, only_original
 from interpreter.sigint import call_user_code, iterate_user_code
 from interpreter.tools import Toolbox
@@ -84,6 +85,9 @@ class Agent(Protocol):
 
     @property
     def cancelled(self) -> bool: ...
+
+    @property
+    def budget(self) -> Budget: ...
 
     @property
     def tools(self) -> Toolbox: ...
@@ -328,6 +332,12 @@ class Llm(LlmSettings):
         for cancelled in list(self._running):
             cancelled.set()
         self._connections.cut()
+        Budget.wake()
+
+    @property
+    def budget(self) -> Budget:
+        """What its requests are paid from."""
+        return self._agent.budget
 
     def run(self, messages: Sequence[Message]) -> Generator[Chunk]:
         """Ask the model and yield its reply as chunks without a role. The first message is the only system message."""
@@ -460,6 +470,14 @@ class Llm(LlmSettings):
     def _reply(self, params: dict[str, Any], cancelled: threading.Event) -> Generator[Chunk]:
         """Ask for one reply. If it breaks off, yield what has arrived, then raise the error."""
         self._usage.check(params, self.max_budget, self.max_budget_tokens)
+        left = self.budget.left
+        most = limit_reply(params, left) if left is not None else 0.0
+        with self.budget.reserve(most, cancelled.is_set) as reservation:
+            yield from self._reply_within(params, cancelled, reservation)
+
+    def _reply_within(
+        self, params: dict[str, Any], cancelled: threading.Event, reservation: Reservation
+    ) -> Generator[Chunk]:
         is_unproven = self._is_trial(params) and (self.model, self.api_base) not in self._assessment.called
         fences = self._writes_blocks and ("tools" not in params or is_unproven)
         tools = [tool.name for tool in self._agent.tools.others] if self._writes_blocks else []
@@ -503,19 +521,20 @@ class Llm(LlmSettings):
             if isinstance(pieces, Generator):
                 pieces.close()
             if came and not ended:  # the reply broke off, but still costs money
-                self._usage.record(_counted(parser, params), params)
+                reservation.cost = _price_of(self._usage.record(_counted(parser, params), params))
         if cancelled.is_set():
             yield from parser.finish(close=False)
             return
         if not came:
             raise BrokenStreamError("The model's reply is empty. Try again.")
-        yield from self._end_reply(parser, params)
+        yield from self._end_reply(parser, params, reservation)
 
-    def _end_reply(self, parser: ReplyParser, params: dict[str, Any]) -> Iterator[Chunk]:
+    def _end_reply(self, parser: ReplyParser, params: dict[str, Any], reservation: Reservation) -> Iterator[Chunk]:
         was_cut = parser.finish_reason == "length"
         chunks = parser.finish(close=not was_cut)
         # Before the chunks are passed on: if the user declines a block, this generator is closed there.
         used = self._usage.record(_counted(parser, params), params)
+        reservation.cost = _price_of(used)
         yield from chunks
         yield {"type": "status", "format": "usage", "content": used}
         if self._is_trial(params) and not was_cut:
@@ -555,6 +574,12 @@ class Llm(LlmSettings):
         yield from self._connections.ask(
             _FORMATS[endpoint.wire], endpoint, params | more, self.memory.replies, cancelled, timeouts
         )
+
+
+def _price_of(used: Mapping[str, Any]) -> float:
+    """Return what a request counts in a budget: its cost, or its tokens if the price is unknown."""
+    tokens = used["input_tokens"] + used["output_tokens"]
+    return float(used["cost"] if "cost" in used else tokens / TOKENS_PER_DOLLAR)
 
 
 def _counted(parser: ReplyParser, params: dict[str, Any]) -> dict[str, Any]:
@@ -616,26 +641,53 @@ class CustomLlm(Llm):
 class SideChat(Llm):
     """Asks the same model outside the conversation, from any number of threads.
 
-    It answers in plain text, without tools and templates. It shares only connections and usage with the first.
+    It answers in plain text, without tools and templates. It shares only connections and usage with the first, and
+    its budget, unless it gets one of its own.
     """
 
     _writes_blocks = False
 
-    def __init__(self, llm: Llm, max_tokens: int | None = None) -> None:
+    def __init__(self, llm: Llm, max_tokens: int | None = None, budget: Budget | None = None) -> None:
         vars(self).update(vars(llm))
         self._begin_conversation()
+        self._own_budget = budget
         if max_tokens is not None and (self.max_tokens is None or self.max_tokens > max_tokens):
             vars(self)["max_tokens"] = max_tokens
 
-    def answer(self, system: str, text: str, image: str | None = None) -> str:
-        """Return the model's answer; `image` is base64. Raises a ModelError if the request fails or is cancelled."""
+    @property
+    def budget(self) -> Budget:
+        return self._own_budget or super().budget
+
+    def for_job(self, model: str | None, **settings: Any) -> SideChat:
+        """Return one that asks this model, can be cancelled by itself and leaves retries to its caller.
+
+        `settings` are those of `llm.*`; the address and key go to another model only if its provider is the same.
+        """
+        other = SideChat(self, budget=self._own_budget)
+        other._connections, other._running = Connections(), {}
+        same = model is None or identify(model)[0] == identify(self.model, self.api_base)[0]
+        dropped = () if model in (None, self.model) else (*_ABOUT_THE_MODEL, *(() if same else ADDRESS))
+        chosen = {"model": model or self.model, "max_retries": 0, "fallback_model": None}
+        vars(other).update({**dict.fromkeys(dropped), **chosen, **settings})
+        return other
+
+    def for_item(self, seconds: float) -> SideChat:
+        """Return one for one request of a job, which has this long."""
+        other = copy.copy(self)
+        other._begin_conversation()
+        timeouts = {name: min(getattr(self, name), seconds) for name in ("timeout", "connect_timeout", "reply_timeout")}
+        vars(other).update(timeouts)
+        return other
+
+    def answer(self, system: str, text: str, *images: str) -> str:
+        """Return the model's answer; images are base64. Raises a ModelError if the request fails or is cancelled."""
         if self._settings.redact_secrets:
             text = self.memory.redactor.redact(text, self.known_secrets())
         messages: list[Message] = [
             {"role": "system", "type": "message", "content": system},
             {"role": "user", "type": "message", "content": text},
         ]
-        if image is not None:
+        for image in images:
             kinds = {"/9j/": "jpeg", "R0lGOD": "gif", "UklGR": "webp"}
             kind = next((kind for start, kind in kinds.items() if image.startswith(start)), "png")
             messages.append({"role": "user", "type": "image", "format": f"base64.{kind}", "content": image})

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from interpreter.errors import BudgetExceededError
-from interpreter.llm.context import estimate_request
+from interpreter.llm.context import estimate_request, most_tokens
 from interpreter.llm.providers import ROWS, identify
 
 # -- prices ------------------------------------------------------------------------------------------------------
@@ -121,6 +121,19 @@ def _tables() -> Mapping[str, Any]:
 # What a budget in dollars is worth in tokens of a model with an unknown price.
 TOKENS_PER_DOLLAR = 100_000
 _USUAL_REPLY = 500
+_MAX_REPLY, _MIN_REPLY = 8192, 256  # tokens of a reply, if only a budget limits it
+
+
+def limit_reply(params: dict[str, Any], dollars: float) -> float:
+    """Return the most that a request can cost, after limiting its reply to what this many dollars pay for."""
+    read, price = most_tokens(params), look_up(params["model"], params.get("api_base")).price
+    unit = price.cost(0, 1) if price is not None else 1 / TOKENS_PER_DOLLAR
+    reading = max(price.cost(read, 0), price.cost(read, 0, 0, read)) if price is not None else read / TOKENS_PER_DOLLAR
+    if not params.get("max_tokens"):
+        affordable = int((dollars - reading) / unit) if unit else _MAX_REPLY
+        params["max_tokens"] = max(_MIN_REPLY, min(_MAX_REPLY, affordable))
+    most: int = params["max_tokens"]
+    return reading + unit * most
 
 
 @dataclass(frozen=True)

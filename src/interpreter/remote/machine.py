@@ -29,7 +29,7 @@ from interpreter.remote.keeper import OFFERED, SETTINGS, About, types_of
 from interpreter.remote.link import Link, packed, unpacked
 from interpreter.runtimes.base import BaseLanguage
 from interpreter.runtimes.block import RunningBlock, Spool, closing_chunk, event_chunks, notice, outputs_folder
-from interpreter.runtimes.calls import ComputerCall, failure
+from interpreter.runtimes.calls import HARMLESS, ComputerCall, failure
 from interpreter.runtimes.launch import RuntimeContext
 from interpreter.runtimes.live import CONTROL
 from interpreter.runtimes.protocol import (
@@ -95,7 +95,7 @@ EVENTS: dict[str, dict[str, Check]] = {
         "call": COUNT,
         "run": COUNT,
         "path": NAME,
-        "how": one_of("call", "get", "set", "names"),
+        "how": one_of("call", "get", "set", "names", "code"),
         "args": free(list, 10_000),
         "kwargs": free(dict, 10_000),
     },
@@ -330,7 +330,7 @@ class Machine:
     def _answer(self, frame: Frame, block: RunningBlock | None, language: Any) -> None:
         """Answer a call from code there of a tool on this computer, in a new thread."""
         tools = self.computer.context.tools if self.computer is not None else None
-        if tools is None or (block is None and frame["how"] != "names"):
+        if tools is None or (block is None and frame["how"] not in HARMLESS):
             problem = "There is no computer to call." if tools is None else "The block that made this call has ended."
             self._link.send({"op": "called", "call": frame["call"], **failure(problem)})
             return

@@ -15,7 +15,8 @@ from interpreter.sigint import interrupt_user_code
 
 OVER = "Only a running block can use the computer, and the block that this belongs to has ended."
 MAX_CALLS = 500  # per runtime at the same time; each has a thread
-HARMLESS = ("names", "describe")  # calls that only list names: allowed at any time, also for a completion
+# Calls that only list names, or read our own code: allowed at any time, also for a completion.
+HARMLESS = ("names", "describe", "code")
 REGISTERED = "tools."  # calls of registered tools are put in order where it is known what they are
 
 

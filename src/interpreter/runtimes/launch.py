@@ -319,6 +319,7 @@ class RuntimeContext:
     snapshots: int = 20  # how many earlier states of a runtime are kept
     size: tuple[int, int] = (80, 24)  # columns, lines
     tools: Tools | None = None  # answers the calls that code makes to `computer`
+    names: Sequence[str] = ()  # that code finds like builtins, and whose code comes from the host
     skills: Callable[[], list[str]] | None = None  # the names of the skills in a new Python runtime
     action: object = None  # the session's action that is running
     ask: Callable[[Question], None] | None = None  # waits for the answer, for code that can't yield the question

@@ -13,6 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from interpreter.errors import BusyError, InterpreterError, LanguageNotFound, NotPreviewableError, NotRestorableError
+from interpreter.leaves import code_names
 from interpreter.messages import Chunk
 from interpreter.questions import ANSWER, Answer, Question, Step, without_questions
 from interpreter.runtimes.base import BaseLanguage
@@ -132,6 +133,7 @@ class RuntimePool:
         shared.shares_environment = computer.environment == "shared"
         shared.preload, shared.max_shared = computer.preload, computer.max_shared
         shared.tools, shared.emit_images = computer.code_calls, computer.emit_images
+        shared.names = code_names()
         shared.skills = computer.skills.import_skills if computer.import_skills else None
         shared.offline = computer.is_offline
         if settings is not None:

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol, get_args
 
-from interpreter.errors import BudgetExceededError, NotPermittedError, UsageError
+from interpreter.errors import NotPermittedError, UsageError
+from interpreter.llm.limits import Budget
 from interpreter.session.events import Sink
 
 ActorKind = Literal["user", "agent", "client", "viewer"]
@@ -79,7 +80,8 @@ class Actor:
         self._add = add  # adds an actor to its session
         self.contain = contain  # has its code run in a sandbox from now on; an error if there is none
         self.revoked = False
-        self.spent = 0.0  # in dollars, with what those it started have spent
+        # What it may spend, and has spent, with those it started.
+        self.budget: Budget = Budget(lambda: self.own_permissions.budget, parent.budget if parent else None, name)
         self.published: Permissions | None = None  # what the last event about its permissions said
         self.source = permissions  # of what it was given
 
@@ -128,15 +130,3 @@ class Actor:
         if callable(self.source):
             raise NotPermittedError(f"The permissions of {self.id} come from settings. Change those instead.")
         self.source = permissions  # of what it was given
-
-    def check_budget(self) -> None:
-        """Raise BudgetExceededError if it, or one it acts for, has spent what it may."""
-        for each in self.chain():
-            budget = each.own_permissions.budget
-            if budget is not None and each.spent >= budget:
-                raise BudgetExceededError(f"{each.id} has spent its budget of ${budget:,.2f}.")
-
-    def charge(self, dollars: float) -> None:
-        """Count what a request cost, for everyone it was made for."""
-        for each in self.chain():
-            each.spent += dollars

@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 from interpreter.config.homes import home, homes
 from interpreter.errors import MissingLeafError
 from interpreter.host.exposure import is_inside
+from interpreter.leaves import code_names
 from interpreter.policy.analysis.effects import Effect, EffectStep, Kind, Operation
 from interpreter.policy.analysis.tables import listed, python_calls
 
@@ -416,7 +417,9 @@ def computer_call_effect(name: str) -> ComputerEffect:
     """Classify a call such as `computer.mouse.click`; "unknown" if that name doesn't exist."""
     from interpreter.computer_api.tool import TOOLS, kind_of
 
-    _, tool, *rest = [*name.split("."), ""]
+    root, tool, *rest = [*name.split("."), "", ""]
+    if root in code_names():  # they ask the model, and what sub-agents do is judged by itself
+        return "looks"
     if tool in {"help", "view", "screenshot"}:
         return "looks"
     if tool not in TOOLS or name in python_calls():  # what the call is given decides

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
+from interpreter.leaves import code_names
 from interpreter.policy.analysis.effects import Effect
 from interpreter.policy.analysis.notes import (
     HOLE,
@@ -337,8 +338,10 @@ class _Look:
 
     def _is_the_computers(self, name: str) -> bool:
         """Return whether the name is one of our `computer` tools and isn't redefined by the user's code or files."""
-        is_call = name.startswith("computer.") and "()" not in name
-        return is_call and "computer" not in self.known and not is_computer_shadowed(self.notes)
+        root = name.partition(".")[0]
+        if root in self.known or "()" in name:
+            return False
+        return root in code_names() or (name.startswith("computer.") and not is_computer_shadowed(self.notes))
 
     def _import(self, module: str, name: str, line: int) -> None:
         root = module.partition(".")[0]

@@ -121,7 +121,8 @@ class InProcessPython(BaseLanguage):
         self._hidden: dict[str, Any] = {"display": self._engine.display, "share": self._share}
         if self.context.tools is not None:
             self._hidden["computer"] = self.context.tools.stand_in(self._call)
-            self._hidden["tools"] = self.context.tools.stand_in(self._call, "tools")
+            for name in ("tools", *self.context.names):
+                self._hidden[name] = self.context.tools.stand_in(self._call, name)
         self._define_names()
 
     def run(self, code: str) -> Iterator[questions.Step]:

@@ -81,7 +81,12 @@ class Python(built_in.Python, LiveLanguage):
 
     def fields(self) -> Frame:
         context = self.context
-        fields = {"colors": context.colors, "active_lines": context.active_lines, "table_rows": context.table_rows}
+        fields: Frame = {
+            "colors": context.colors,
+            "active_lines": context.active_lines,
+            "table_rows": context.table_rows,
+        }
+        fields["names"] = list(context.names)
         return fields if context.skills is None else {**fields, "skills": context.skills()}
 
     def advice(self, event: Frame) -> Iterator[Chunk]:

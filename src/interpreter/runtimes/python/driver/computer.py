@@ -19,6 +19,7 @@ from .hints import Any, Callable, CallHost, Iterable
 NAME = "computer"
 REGISTERED = "tools"  # the first part of the paths of registered tools
 SKILL_MODULE = "skill_"  # the prefix of a skill's module name
+HOST_MODULE = "interpreter_"  # and of one that the host defines
 
 
 def full_name(path: str) -> str:
@@ -122,18 +123,7 @@ class Method:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         call = {"how": "call", "path": self._path, "args": list(args), "kwargs": kwargs}
-        if self._path.startswith(REGISTERED + "."):
-            import asyncio
-
-            try:
-                loop = asyncio.get_running_loop()
-            except RuntimeError:
-                pass
-            else:  # the event loop keeps running
-                import contextvars
-
-                return loop.run_in_executor(None, contextvars.copy_context().run, self._ask, call)
-        return self._ask(call)
+        return awaitable(self._ask, call) if self._path.startswith(REGISTERED + ".") else self._ask(call)
 
     def __repr__(self) -> str:
         return full_name(self._path)
@@ -166,6 +156,20 @@ def signature_of(parameters: Any) -> Any:
 def found_again(path: str) -> Any:
     """Look up a method on this process's computer, for pickle."""
     return Method(builtins.computer._ask, path)  # type: ignore[attr-defined]
+
+
+def awaitable(function: Callable[..., Any], *args: Any) -> Any:
+    """Call a function that waits; where an event loop runs, return a future of it, so that the loop goes on."""
+    asyncio = sys.modules.get("asyncio")
+    try:
+        loop = asyncio.get_running_loop() if asyncio is not None else None
+    except RuntimeError:
+        loop = None
+    if loop is None:
+        return function(*args)
+    import contextvars
+
+    return loop.run_in_executor(None, contextvars.copy_context().run, function, *args)
 
 
 class Finder:
@@ -203,6 +207,47 @@ def install(ask: CallHost) -> None:
     sys.meta_path.append(Finder(computer))
 
 
+class HostName:
+    """A name whose code comes from the host when it is first used, and runs here."""
+
+    def __init__(self, ask: CallHost, name: str) -> None:
+        self._ask, self.__name__, self._made = ask, name, None
+
+    def _defined(self) -> Any:
+        if self._made is None:
+            from .parcels import ComputerError
+
+            text = str(self._ask({"how": "code", "path": self.__name__}))
+            given = {"host": self._call, "awaitable": awaitable, "ComputerError": ComputerError}
+            self._made = defined_in(HOST_MODULE, self.__name__, text, **given)
+        return self._made
+
+    def _call(self, path: str, **arguments: Any) -> Any:
+        """Call one of its tools."""
+        return self._ask({"how": "call", "path": "%s.%s" % (self.__name__, path), "args": [], "kwargs": arguments})
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._defined()(*args, **kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self._defined(), name)
+
+    def __repr__(self) -> str:
+        return "<%s of Open Interpreter>" % self.__name__
+
+    def __reduce__(self) -> Any:
+        return getattr, (builtins, self.__name__)
+
+
+def define_names(ask: CallHost, names: Iterable[str]) -> None:
+    """Make names of the host available like builtins, except for those that are taken."""
+    for name in names:
+        if not hasattr(builtins, name):
+            setattr(builtins, name, HostName(ask, name))
+
+
 class Skill:
     """Looks up a skill by name; its code is fetched when it is called."""
 
@@ -229,14 +274,19 @@ def run_skill(ask: CallHost, skill: str, *args: Any, **kwargs: Any) -> Any:
 
 def skill_function(name: str, text: str) -> Any:
     """Return the function that the text defines under that name; the text runs again only if it has changed."""
-    module = sys.modules.get(SKILL_MODULE + name)
+    return defined_in(SKILL_MODULE, name, text)
+
+
+def defined_in(prefix: str, name: str, text: str, **given: Any) -> Any:
+    """Return what a text of ours or of a skill defines under a name."""
+    module = sys.modules.get(prefix + name)
     if module is None or getattr(module, "__text__", None) != text:
-        module = ModuleType(SKILL_MODULE + name)
-        file = "<skill %s>" % name
+        module = ModuleType(prefix + name)
+        file = "<%s %s>" % (prefix.rstrip("_"), name)
         linecache.cache[file] = (len(text), None, text.splitlines(True), file)
-        module.__dict__.update(__text__=text, __file__=file)
+        module.__dict__.update(__text__=text, __file__=file, **given)
         exec(compile(text, file, "exec"), module.__dict__)
-        sys.modules[SKILL_MODULE + name] = module
+        sys.modules[prefix + name] = module
     if not hasattr(module, name):
         raise AttributeError("The skill %s does not define a function with that name." % name)
     return getattr(module, name)

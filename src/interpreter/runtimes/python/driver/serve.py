@@ -12,7 +12,7 @@ import types
 from io import TextIOWrapper
 
 from .channel import Channel, Report, encoded
-from .computer import define_skills, install
+from .computer import define_names, define_skills, install
 from .descriptors import working_directory
 from .displays import Figures, TablePage
 from .execution import ActiveLines, EventLoop, formatted, missing_module, outcome, refusals
@@ -210,6 +210,7 @@ class Worker:
         self._share.most = int(frame.get("max_shared", 0))
         if frame.get("shared"):
             self._share.take(frame["shared"])
+        define_names(self.report.call, frame.get("names") or ())
         if frame.get("skills"):
             define_skills(self.report.call, frame["skills"])
 
