@@ -516,7 +516,7 @@ def test_a_name_cannot_imitate_our_own_lines(chunks: list[dict[str, Any]]) -> No
 def test_a_preview_shows_each_file_and_line_on_one_row() -> None:
     change = SimpleNamespace(what="created", path=NAME, source=None, before=None, after=None)
     diffs = {"a": "+b\u2028undo: yes\n"}
-    preview = SimpleNamespace(changes=[change], data_diffs=diffs, denied=[], lost=[], can_apply=False)
+    preview = SimpleNamespace(changes=[change], data_diffs=diffs, denied=[], read_only=[], lost=[], can_apply=False)
     shown = terminal()
     _ask_to_apply(shown, preview)  # type: ignore[arg-type]
     assert "a␊undo: yes" in written(shown)
