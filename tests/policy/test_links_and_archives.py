@@ -181,3 +181,19 @@ def test_git_changes_files_and_its_own(command: str) -> None:
 )
 def test_find_deletes_below_its_folders(command: str, place: str) -> None:
     assert {effect.place for effect in analyze("shell", command, WORKSPACE).of("delete")} == {place}
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import os\nos.remove('x', dir_fd=fd)",
+        "import os\nos.rename('a', 'b', dst_dir_fd=os.open('/outside', 0))",
+        "open('x', 'w', opener=f)",
+        "from pathlib import Path\nfor each in Path('.').glob('../*'): each.unlink()",
+        "import glob, os\nfor each in glob.glob('*', root_dir='/outside'): os.remove(each)",
+        "import os\nfor folder, _, names in os.walk('.', followlinks=True):\n    for name in names: open(os.path.join(folder, name), 'w')",
+    ],
+)  # fmt: skip
+def test_paths_that_count_from_another_folder_are_unknown(code: str) -> None:
+    found = analyze("python", code, WORKSPACE)
+    assert found.unknown or {effect.place for effect in found.of("write", "delete")} == {"unknown"}

@@ -86,7 +86,7 @@ def test_every_language_of_0_4_3_is_known() -> None:
     assert names >= {"Python", "Shell", "JavaScript", "Ruby", "R", "Java", "PowerShell", "AppleScript"}
 
 
-@pytest.mark.parametrize("name", ["r", "ruby", "java", "sql", "typescript", "fish", "powershell", "applescript"])
+@pytest.mark.parametrize("name", ["ruby", "java", "typescript", "fish", "powershell", "applescript"])
 def test_effects_are_unknown_without_an_analysis(name: str) -> None:
     assert analyze(name, "x = 1", ".").unknown
 

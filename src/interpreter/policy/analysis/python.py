@@ -90,6 +90,7 @@ Known = Mapping[str, tuple[Effect, ...]]
 _MAX_LENGTH = 100_000
 # Warning filters apply to the whole process.
 _WARNINGS = threading.Lock()
+_ELSEWHERE = ("dir_fd", "src_dir_fd", "dst_dir_fd", "opener")
 _MOVING = ("os.chdir", "os.fchdir", "contextlib.chdir")
 # The modules that `df.plot(backend=...)` and the like may load.
 _BACKENDS = frozenset("matplotlib plotly agg Agg loky threading multiprocessing numba python scipy".split())
@@ -243,6 +244,10 @@ class _Look:
             hidden = keyword.arg is None and any(
                 isinstance(part, ast.Constant) and part.value == "backend" for part in ast.walk(spread or keyword.value)
             )
+            if keyword.arg in _ELSEWHERE and not (
+                isinstance(keyword.value, ast.Constant) and keyword.value.value is None
+            ):
+                self._step(node, name).unknown(f"a path that {keyword.arg} leads elsewhere")
             if hidden or (keyword.arg == "backend" and self.values.text(keyword.value) not in _BACKENDS):
                 self._step(node, name or "backend").unknown("a module chosen at run time")
         rest: list[ast.AST] = [*node.args, *node.keywords]

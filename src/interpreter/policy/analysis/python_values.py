@@ -327,6 +327,13 @@ class PythonValues:
         if not isinstance(node, ast.Call) or depth > _MAX_DEPTH:
             return HOLE
         name = self.name(node.func, depth + 1)
+        pattern = self.text(node.args[0], depth + 1) if node.args and name.startswith("pathlib.") else ""
+        if (
+            pattern == HOLE
+            or ".." in pattern
+            or not {"root_dir", "followlinks"}.isdisjoint(keyword.arg for keyword in node.keywords)
+        ):
+            return HOLE  # it leads elsewhere
         match name:
             case "os.walk" if node.args:
                 return joined(self.text(node.args[0], depth + 1), "*")
