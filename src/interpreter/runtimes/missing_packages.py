@@ -103,9 +103,10 @@ def run_with_packages(runtime: LiveLanguage, code: str, host: Host) -> Generator
         yield from runtime.run(code)
         return
     provider = _Provider(runtime, host)
-    if host.setting != "never" and (modules := runtime.missing_imports(code)):
+    is_cancelled = runtime.context.cancelled  # perhaps while it waited for the data packages
+    if host.setting != "never" and not is_cancelled() and (modules := runtime.missing_imports(code)):
         yield from provider.provide(modules, " and run the block")
-        if runtime.context.cancelled():
+        if is_cancelled():
             yield closing_chunk(130, "interrupted")
             return
     shown = ""
