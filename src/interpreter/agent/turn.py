@@ -337,6 +337,9 @@ class Turn:
         has_acted = self.interpreter.llm.profile.reviews_answers and self.guard.blocks > 0
         if has_acted and not (shown or self._written or unmet) and asks_for_answer(self._request()):
             unmet.append("The code printed nothing, so the question has no answer.")
+        # The model was told about the content after the block, so only the user is told at the end.
+        written = [{"path": path, "what": "changed"} for path in self._written if has_acted and self.ending]
+        unmet += filter(None, [missing_content(self._request(), written, str(self.interpreter.workspace))])
         yield "result", unmet, " ".join(unmet)
         missing = self._ungrounded()
         named = " and ".join(filter(None, [", ".join(missing[:-1]), *missing[-1:]]))
