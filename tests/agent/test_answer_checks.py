@@ -144,6 +144,17 @@ def test_a_file_that_did_not_change_is_said(chatting: Chatting) -> None:
     assert [each["items"] for each in found] == [["log.txt has not changed."]]
 
 
+def test_a_table_that_stays_the_same_is_not_done(chatting: Chatting) -> None:
+    Path("contacts.csv").write_text("name,phone\nAnn,030-5\n")
+    copy = "import shutil; _ = shutil.copyfile('contacts.csv', 'phones.csv')"
+    words = "Clean the phones in contacts.csv and save the table as phones.csv."
+    found, server, _ = checks(chatting, words, block(copy), "The task is done.")
+    assert [each["text"] for each in found] == [
+        "phones.csv is the same as contacts.csv: the code changed nothing in it."
+    ]
+    assert len(server.requests) == 2
+
+
 def test_a_question_whose_code_printed_nothing_goes_back(chatting: Chatting) -> None:
     replies = [block("x = 42"), "The task is done.", block("print(x)"), "It is 42."]
     found, server, _ = checks(chatting, "How many are there?", *replies)

@@ -90,8 +90,8 @@ def test_the_sheets_of_a_workbook_and_the_first_rows_are_shown(folder: Path) -> 
     book.save(folder / "quarter.xlsx")
     preview = peek("How many units are in quarter.xlsx?", str(folder))
     assert (
-        "quarter.xlsx is an Excel file with the sheets January, R & D. sheet_name=None reads all of them into a "
-        "dictionary. The first one begins:\n" in preview
+        "quarter.xlsx is an Excel file with the sheets January, R & D. "
+        "pd.read_excel('quarter.xlsx', sheet_name=None) gives a dict of all of them. The first one begins:\n" in preview
     )
     assert preview.endswith("\nregion,units\nA & B,3\n4.5\nSouth,7\nSouth,7\nSouth,7")
 
@@ -110,17 +110,21 @@ def test_a_broken_workbook_is_not_shown(folder: Path, part: str) -> None:
 @pytest.mark.parametrize(
     ("table", "options"),
     [
-        ("a;b\n1;2\n", "sep=';'"),
-        ("due;amount\n03.04.2024;5,50\n21.04.2024;1.017,25\n", "sep=';', decimal=',', dayfirst=True"),
-        ("name,joined\nAda,25/12/2020\n", "dayfirst=True"),
+        ("a;b\n1;2\n", ", sep=';'"),
+        (
+            "due;amount\n03.04.2024;5,50\n21.04.2024;1.017,25\n",
+            ", sep=';', decimal=',', parse_dates=['due'], dayfirst=True",
+        ),
+        ("name,joined\nAda,25/12/2020\nBob,1/2/2020\n", ", parse_dates=['joined'], dayfirst=True"),
         ("name,joined\nAda; Bob,12/25/2020\n", ""),
         ("a,b\n1,50\n", ""),
+        ("joined\n", ""),
     ],
 )
 def test_what_pandas_needs_for_a_table_is_said(folder: Path, table: str, options: str) -> None:
     (folder / "t.csv").write_text(table)
     preview = peek("Read t.csv", str(folder))
-    assert f"t.csv is (for pandas: {options}):\n" in preview if options else "pandas" not in preview
+    assert f"t.csv is (pd.read_csv('t.csv'{options})):\n" in preview if options else "pd" not in preview
 
 
 def test_a_binary_file_is_not_shown(folder: Path) -> None:

@@ -49,7 +49,7 @@ def test_the_first_start_offers_them_and_the_status_line_shows_how_far_they_are(
         person.types(ENTER)
         person.at_prompt()
         person.wait_until(lambda: "data packages: downloading tiny_thing" in status_line(person), "the progress")
-        assert "groq/" in status_line(person)
+        assert status_line(person).split(" · ")[1] == "asks first"
         person.says("%env")
         person.sees("The data packages are being installed: downloading tiny_thing")
         person.says(">>> import tiny_thing; print('it is', tiny_thing.answer)")

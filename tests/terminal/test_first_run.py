@@ -89,7 +89,6 @@ def test_a_narrow_screen_wraps_between_words() -> None:
         person.sees("Your own GGUF file")
         words = " ".join(person.screen.split())
         assert "a small model, downloaded once: no key, no account, and nothing leaves this machine" in words
-        assert "limits code to the files in the folder you start in, without network" in words
         assert "Which model? Arrow keys and Enter to pick, Escape to exit." in words
         assert words.count("GB to download)") == 3
         person.types(DOWN)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from interpreter.agent.grounding import FILE_NAME, Source, ungrounded
-from interpreter.agent.small_models import asks_for_answer, requested_files, stamp_of
+from interpreter.agent.small_models import asks_for_answer, missing_content, requested_files, stamp_of
 from interpreter.errors import InterpreterError
 from interpreter.host import files
 from interpreter.llm.file_preview import beginning, peek
@@ -28,7 +28,7 @@ class AnswerCheck:
         if agent.llm.profile.reviews_answers and not agent.computer.context.elsewhere:
             self._requested = requested_files(self.request, self.folder)
 
-    def shortcomings(self, answers: Sequence[str], blocks: int) -> Iterator[tuple[str, list[str], str]]:
+    def shortcomings(self, answers: Sequence[str], blocks: int, is_over: bool) -> Iterator[tuple[str, list[str], str]]:
         """Name what the request wants and the turn has not done, and what the answer states and nothing shows."""
         now = {name: stamp_of(name, self.folder) for name in self._requested}
         unmet = [f"There is no {name}." for name, stamp in now.items() if stamp is None]
@@ -38,6 +38,9 @@ class AnswerCheck:
         has_acted = self._agent.llm.profile.reviews_answers and blocks > 0
         if has_acted and not (shown or self.written or unmet) and asks_for_answer(self.request):
             unmet.append("The code printed nothing, so the question has no answer.")
+        # The model was told about the content after the block, so only the user is told, at the end.
+        written = [{"path": path, "what": "changed"} for path in self.written if has_acted and is_over]
+        unmet += filter(None, [missing_content(self.request, written, str(self._agent.settings.workspace))])
         yield "result", unmet, " ".join(unmet)
         missing = self._ungrounded(answers)
         named = " and ".join(filter(None, [", ".join(missing[:-1]), *missing[-1:]]))

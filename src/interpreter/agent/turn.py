@@ -167,11 +167,7 @@ class Turn(Action):
         """Say why the turn ended, and what the answer leaves out."""
         if text := ENDINGS.get(self.ending):
             yield notice({"text": text.format(limit=self.agent.settings.max_blocks)})
-        for check, items, text in (
-            self._answer_check.shortcomings(self._answers, self.guard.blocks)
-            if self.ending not in ("stopped", "declined")
-            else ()
-        ):
+        for check, items, text in self._shortcomings() if self.ending not in ("stopped", "declined") else ():
             if items:
                 self.ending = "unfinished" if (check, self.ending) == ("result", "answered") else self.ending
                 yield notice({"text": text, "check": check, "items": items})
@@ -301,15 +297,13 @@ class Turn(Action):
         """Whether a small model is asked once more, because its answer leaves something out or nothing shows it."""
         may_ask = self._review is None and not (self.is_done or self.guard.exhausted)
         if may_ask and self.agent.llm.profile.reviews_answers:
-            texts = [
-                text for _, items, text in self._answer_check.shortcomings(self._answers, self.guard.blocks) if items
-            ]
+            texts = [text for _, items, text in self._shortcomings() if items]
             self._review = _REVIEW.format(text=" ".join(texts), request=self._answer_check.request) if texts else None
             return bool(texts)
         return False
 
     def _shortcomings(self) -> Iterator[tuple[str, list[str], str]]:
-        return self._answer_check.shortcomings(self._answers, self.guard.blocks)
+        return self._answer_check.shortcomings(self._answers, self.guard.blocks, bool(self.ending))
 
     def _explain(self, failure: str) -> tuple[str, str]:
         return explain(failure, self.agent.computer.context.cwd, self._answer_check.tables)

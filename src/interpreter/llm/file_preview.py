@@ -34,8 +34,8 @@ _MAX_WORKBOOK_BYTES = 20_000_000
 _OPTIONS = {
     "sep=';'": re.compile(r"[^,\n]*;.*\n.*;"),
     "decimal=','": re.compile(r"(?s).*;-?[\d.]*\d,\d+(;|\n|$)"),
-    "dayfirst=True": re.compile(r"(?s).*(?<!\d)(1[3-9]|2\d|3[01])[./]\d\d?[./]\d{4}"),
 }
+_DAY_FIRST = re.compile(r"\d\d?[./]\d\d?[./]\d{4}"), re.compile(r"(1[3-9]|2\d|3[01])[./]")
 
 
 def peek(request: str, folder: str) -> str:
@@ -101,10 +101,23 @@ def beginning(name: str, path: Path) -> str:
     lines = text.splitlines()
     shown = [line[:_WIDTH] for line in lines[:_LINES]]
     is_all = len(data) < _READ and len(lines) <= _LINES and shown == lines
-    is_table = path.suffix.lower() in (".csv", ".tsv")
-    options = ", ".join(option for option, form in _OPTIONS.items() if is_table and form.match(text))
-    needs = f" (for pandas: {options})" if options else ""
+    options = _pandas_options(lines) if lines and path.suffix.lower() == ".csv" else []
+    needs = f" (pd.read_csv({', '.join([repr(name), *options])}))" if options else ""
     return f"{name}{note} {'is' if is_all else 'begins'}{needs}:\n" + "\n".join(shown)
+
+
+def _pandas_options(lines: list[str]) -> list[str]:
+    """What pandas has to be told about a table with these lines."""
+    text = "\n".join(lines)
+    options = [option for option, form in _OPTIONS.items() if form.match(text)]
+    header, *rows = [line.split(";" if "sep=';'" in options else ",") for line in lines]
+    form, proof = _DAY_FIRST
+    dates = []
+    for column, name in enumerate(header):
+        cells = [row[column].strip('" ') for row in rows if column < len(row)]
+        if cells and all(map(form.fullmatch, cells[:_LINES])) and any(map(proof.match, cells)):
+            dates.append(name.strip('" '))
+    return [*options, f"parse_dates={dates}", "dayfirst=True"] if dates else options
 
 
 def _json_shape(path: Path) -> str:
@@ -161,7 +174,7 @@ def _sheets(name: str, path: Path) -> str:
     except (OSError, ValueError, RuntimeError, LookupError, BadZipFile, zlib.error):
         return ""
     first = "\n".join([" The first one begins:" if names[1:] else " It begins:", *lines]) if lines else ""
-    first = f" sheet_name=None reads all of them into a dictionary.{first}" if names[1:] else first
+    first = f" pd.read_excel({name!r}, sheet_name=None) gives a dict of all of them.{first}" if names[1:] else first
     sheets = f"the sheet{'s' * bool(names[1:])} {', '.join(names[:_LISTED])}"
     return f"{name} is an Excel file with {sheets}.{first}" if names else ""
 

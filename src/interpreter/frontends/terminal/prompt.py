@@ -96,7 +96,10 @@ class Prompt:
         self._facts = status_facts(self._interpreter) if has_line else []
 
         def toolbar() -> str:
-            facts, separator = [*_background, *self._facts], " · " if self._tty.unicode else " - "
+            model, *others = self._facts
+            # With less room, it is more important when code may run.
+            facts = [*_background, *others[:1], model, *others[1:]] if _background else self._facts
+            separator = " · " if self._tty.unicode else " - "
             return status_line(facts, self._tty.size()[0] - 1, separator)
 
         return _ask(self._session, "> ", default=default, bottom_toolbar=toolbar if has_line else None)
