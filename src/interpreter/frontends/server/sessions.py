@@ -86,7 +86,7 @@ class LiveSession:
 
     @property
     def running(self) -> str:
-        """What is being done; empty if nothing is."""
+        """Say what clients are doing here; empty if nothing."""
         return self._work if self._work != _TURN or self.interpreter.agent.responding else ""
 
     def do(self, what: str, function: Callable[[], Result]) -> Result:
@@ -100,9 +100,9 @@ class LiveSession:
             self._finish()
 
     def say(self, messages: list[Any]) -> tuple[str, int]:
-        """Start the turn that answers a message: its id, and the number of the last event before it.
+        """Start the turn that answers a message; return its id and the number of the last event before it.
 
-        Its end and its error are events, and not raised.
+        Its end and its error are events.
         """
         agent, session = self.interpreter.agent, self.interpreter.session
         turn = agent.turn(messages[-1])
@@ -137,7 +137,7 @@ class LiveSession:
             self._changed.wait_for(lambda: not (wait and self._work))
 
     def _check_free(self) -> None:
-        """BusyError if something is being done. The caller holds the lock, and begins something."""
+        """Raise BusyError if something is being done. The caller holds the lock, and begins something."""
         self._await_last_event()
         if self.closed:
             raise BusyError("The session is being suspended. Try again in a moment.")
@@ -161,7 +161,7 @@ class LiveSession:
             for _ in events:
                 pass
         except InterpreterError:
-            pass  # the last event says so
+            pass  # clients read it in the last event
         except BaseException as error:  # noqa: BLE001 - the terminal shows it
             self._hub.failed(error)
         finally:
@@ -635,7 +635,7 @@ class Index:
 
 
 def _with_error_text(event: Event) -> Event:
-    """The same event; the end of a turn with an error always has a text that clients can show."""
+    """Add a text that clients can show to the end of a turn that failed without one."""
     data = event.data
     if event.kind != "action" or (data["kind"], data.get("outcome")) != ("turn", "error") or "text" in data:
         return event
