@@ -259,6 +259,12 @@ def code_of(name: str) -> str:
     return next(files).read_text(encoding="utf-8")
 
 
+def leaf_of(reference: str) -> Leaf | None:
+    """Find the leaf that a reference leads into; None if it leads into the core."""
+    module = f"{reference.partition(':')[0]}."
+    return next((leaf for leaf in ROWS if module.startswith(f"interpreter.{leaf.package}.")), None)
+
+
 def load(reference: str) -> Any:
     """Import what a reference such as `package.module:name` names.
 
@@ -268,8 +274,7 @@ def load(reference: str) -> Any:
     try:
         return getattr(import_module(module), name)
     except ModuleNotFoundError as error:
-        inside = f"{module.removeprefix('interpreter.')}."
-        leaf = next((row for row in ROWS if inside.startswith(f"{row.package}.")), None)
+        leaf = leaf_of(reference)
         is_ours = (error.name or "").partition(".")[0] == __package__
         if leaf is None or (leaf.is_present and (is_ours or not leaf.extra)):
             raise

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from interpreter.config.settings import ComputerSettings
 from interpreter.errors import ComputerError
-from interpreter.leaves import exists, load
+from interpreter.leaves import leaf_of, load
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -125,7 +125,8 @@ def kind_of(name: str) -> type[ComputerTool]:
 
 def present() -> list[str]:
     """List the tools that this installation has."""
-    return [name for name, reference in TOOLS.items() if exists(f"interpreter.computer_api.{reference}")]
+    leaves = {name: leaf_of(f"interpreter.computer_api.{reference}") for name, reference in TOOLS.items()}
+    return [name for name, leaf in leaves.items() if leaf is None or leaf.is_present]
 
 
 Kind = Literal["part", "method", "value"]

@@ -29,7 +29,7 @@ from interpreter.llm.servers import KINDS, ServerKind, Watch
 from interpreter.local_models.weights import file_of, models_folder
 
 # Run by its path and not imported: the supervisor program that live runtimes use, too.
-SUPERVISOR = Path(__file__).parents[2] / "runtimes" / "supervisor.py"
+SUPERVISOR = Path(__file__).parents[1] / "runtimes" / "supervisor.py"
 _LOG_KEPT = 4000
 _END_TIMEOUT = 5.0
 
