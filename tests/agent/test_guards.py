@@ -123,7 +123,7 @@ def test_a_missing_column_gets_the_columns_of_the_file(chatting: Chatting) -> No
     told = advice(chatting, "Total of sales.csv?", f"{code}row['Units']", f"{code}print(row['Units'])")
     assert (
         "There is no column Units.\n" in told
-        and "sales.csv is (for pandas: sep=';'):\nregion;units" in told
+        and "sales.csv is (pd.read_csv('sales.csv', sep=';')):\nregion;units" in told
         and "Use these names." in told
     )
 

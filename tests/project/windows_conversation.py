@@ -21,9 +21,9 @@ class Shout:
 
 
 def import_all() -> None:
-    """Import every module except the programs of live runtimes."""
+    """Import every module except the programs of live runtimes, and code that runs in them."""
     for found in pkgutil.walk_packages(interpreter.__path__, "interpreter."):
-        if not re.search(r"\.(__main__|builtin|driver)\b", found.name):
+        if not re.search(r"\.(__main__|builtin|driver|code_\w+)\b", found.name):
             importlib.import_module(found.name)
 
 
