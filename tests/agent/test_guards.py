@@ -121,11 +121,7 @@ def test_a_missing_column_gets_the_columns_of_the_file(chatting: Chatting) -> No
     Path("sales.csv").write_text("region;units\nEast;3\n")
     code = "import csv\nrow = next(csv.DictReader(open('sales.csv'), delimiter=';'))\n"
     told = advice(chatting, "Total of sales.csv?", f"{code}row['Units']", f"{code}print(row['Units'])")
-    assert (
-        "There is no column Units.\n" in told
-        and "sales.csv is (pd.read_csv('sales.csv', sep=';')):\nregion;units" in told
-        and "Use these names." in told
-    )
+    assert "There is no column Units.\n" in told and "sep=';')):\nregion;units" in told and "Use these names." in told
 
 
 DATA_FRAME = "import pandas as pd\ndf = pd.DataFrame({'region': ['East'], 'price': ['$3'], 'units': [3]})"
