@@ -94,7 +94,7 @@ FRAMES: dict[str, dict[str, Check]] = {
         "block": COUNT,
         "call": COUNT,
         "path": NAME,
-        "how": one_of("call", "get", "set", "names"),
+        "how": one_of("call", "get", "set", "names", "describe"),
         "args": optional(free(list, 10_000)),
         "kwargs": optional(free(dict, 10_000)),
     },

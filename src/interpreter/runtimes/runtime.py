@@ -20,7 +20,7 @@ from typing import IO
 from interpreter.errors import RuntimeStartError
 from interpreter.host.files import remove
 from interpreter.runtimes.block import KILL_AFTER, Channels, Clock, OutputChannel, RunningBlock, Spool, clock_ticks
-from interpreter.runtimes.calls import Calls
+from interpreter.runtimes.calls import HARMLESS, Calls
 from interpreter.runtimes.launch import HELD, Launch, Start, WarmParent, nearest_folder, path_of, warm_parent
 from interpreter.runtimes.protocol import BadFrame, Control, Data, Frame, OutputReader, encode
 from interpreter.runtimes.snapshots import Snapshots
@@ -515,7 +515,7 @@ class Runtime:
             case "answer":
                 if frame["query"] == self._query:  # no one waits for an older query
                     self._answer.put(frame)
-            case "done" | "input_request" | "call" as event if block is None and frame.get("how") != "names":
+            case "done" | "input_request" | "call" as event if block is None and frame.get("how") not in HARMLESS:
                 raise BadFrame(f"`{event}` for a block that it is not running")
             case "sync":
                 if self.block:
