@@ -1,4 +1,4 @@
-"""An MCP server of the first generation, without the SDK, that misbehaves on request; a program of its own.
+"""An MCP server of the generation with a handshake, without the SDK, that misbehaves on request; a program of its own.
 
 Its argument is a JSON file, read again for each listing: `tools` (how many more), `description` and `schema` of `echo`,
 `name` of a tool that is not listed any more.
@@ -155,7 +155,7 @@ def main() -> None:
             if options.get("slow_start"):
                 time.sleep(3600)
             result = {
-                "protocolVersion": "2024-11-05",
+                "protocolVersion": options.get("version", "2025-06-18"),
                 "capabilities": {"tools": {"listChanged": True}},
                 "serverInfo": {"name": "hostile", "version": "1"},
             }

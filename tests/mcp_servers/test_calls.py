@@ -104,6 +104,11 @@ def test_a_hidden_character_of_a_description_is_shown(session: Make, hostile: Ho
     assert "\\u202e" not in output.replace("\\\\u202e", "") and "\\x1b" not in output.replace("\\\\x1b", "")
 
 
+def test_a_server_of_the_first_revision_works(session: Make, hostile: Hostile) -> None:
+    hostile.set(version="2024-11-05")
+    assert "hi" in ran(session(), "print(tools.bad.echo('hi'))")
+
+
 # -- real servers ---------------------------------------------------------------------------------------------------
 
 

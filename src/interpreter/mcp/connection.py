@@ -133,6 +133,7 @@ class Connection:
             raise self._failure(error, f"{self.server.name}.{spec.code_name} failed") from error
         finally:
             self._contexts.remove(context)
+        self._failures = 0
         size = sum(len(getattr(part, "text", "") or getattr(part, "data", "")) for part in result.content)
         if size > MAX_RESULT_LENGTH:
             raise McpError(f"{self.server.name}.{spec.code_name} returned {size:,} characters; that is too much.")
@@ -170,7 +171,7 @@ class Connection:
                 raise
             self.problem = "took too long to start" if isinstance(error, TimeoutError) else _reason(error)
             raise McpError(f"The MCP server {name} {self.problem}.{self._last_line()}") from error
-        self._failures, self.problem = 0, ""
+        self.problem = ""
 
     def _works_offline(self) -> bool:
         from interpreter.llm.providers import is_loopback
