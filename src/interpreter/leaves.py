@@ -96,6 +96,8 @@ class Leaf(NamedTuple):
         return exists(f"interpreter.{self.package}")
 
 
+_MCP_FILES = ("{config}/mcp.json", "{config}/mcp-accepted.json", "{workspace}/.mcp.json")
+
 ROWS: tuple[Leaf, ...] = (
     Leaf(
         name="screen",
@@ -196,6 +198,39 @@ ROWS: tuple[Leaf, ...] = (
         about="`ask` and `agent` in code",
         docs=("ask.md",),
         names=(CodeName("ask", "code_ask.py", "interpreter.agents.asking:make_tools"),),
+    ),
+    Leaf(
+        name="mcp",
+        package="mcp",
+        about="MCP",
+        extra="mcp",
+        docs=("mcp.md",),
+        settings=("mcp", "mcp_prompt_tokens"),
+        subcommands=(
+            Subcommand(
+                "mcp add",
+                "interpreter.mcp.commands:add",
+                "Add an MCP server, and try it.",
+                "NAME URL | NAME [--env KEY=VALUE] -- COMMAND ...",
+            ),
+            Subcommand("mcp list", "interpreter.mcp.commands:list_servers", "List your MCP servers."),
+            Subcommand("mcp remove", "interpreter.mcp.commands:remove", "Remove an MCP server.", "NAME"),
+            Subcommand("mcp test", "interpreter.mcp.commands:test", "Start an MCP server and list its tools.", "NAME"),
+        ),
+        magics=(
+            Magic(
+                "Other",
+                "mcp",
+                "interpreter.mcp.commands:magic",
+                "MCP servers",
+                "Show the MCP servers with their state and what they wrote last. `off` and `on` turn one off for this "
+                "session; `accept` uses the servers of a file that others wrote.",
+                "[off NAME | on NAME | accept | stop NAME]",
+                ("%mcp", "%mcp off github", "%mcp accept"),
+            ),
+        ),
+        prompt=(Part("mcp", "interpreter.mcp.tools:prompt_lines", _MCP_FILES),),
+        tools=(Part("mcp", "interpreter.mcp.tools:make_tools", _MCP_FILES),),
     ),
     Leaf(name="notebook", package="frontends.notebook", about="The display in Jupyter notebooks", extra="jupyter"),
     Leaf(

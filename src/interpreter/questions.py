@@ -105,7 +105,9 @@ class CallTool:
     text: str
     for_session: bool = False  # whether a yes with the scope `session` covers all later calls
 
-    kind = "call"
+    @property
+    def kind(self) -> QuestionKind:
+        return "call"
 
     @property
     def chunk(self) -> Chunk:

@@ -354,6 +354,15 @@ class InterpreterSettings(SettingsGroup):
         "Sync the `computer` object between your process and the session.",
         IGNORED, default=False, inert="code in a session already calls the same `computer`",
     )
+    mcp: bool = setting(
+        "Offer the tools of your MCP servers to code.",
+        COMPUTER, default=True, flag="--mcp_servers", no_flag="--no_mcp_servers",
+    )
+    mcp_prompt_tokens: int = setting(
+        "Tokens of the system message that signatures of MCP tools may take up. Servers that don't fit are searched "
+        "with `tools.search`.",
+        COMPUTER, default=1500, minimum=0,
+    )
     os: bool = setting(
         "Let the model see the screen and use mouse and keyboard.",
         COMPUTER, default=False, flag="--os", short="-os",

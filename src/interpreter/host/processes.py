@@ -178,6 +178,13 @@ def kill(process: Popen[bytes]) -> None:
         _kill_group(process)
 
 
+def end(process: Popen[bytes], seconds: float) -> None:
+    """Give a program some time to end, then kill it and everything that it started."""
+    wait(process, seconds)
+    _kill_group(process)
+    process.wait()
+
+
 def _kill_group(process: Popen[bytes]) -> None:
     try:
         os.killpg(process.pid, 9)

@@ -94,7 +94,7 @@ FRAMES: dict[str, dict[str, Check]] = {
         "block": COUNT,
         "call": COUNT,
         "path": NAME,
-        "how": one_of("call", "get", "set", "names", "code"),
+        "how": one_of("call", "get", "set", "names", "describe", "code"),
         "args": optional(free(list, 10_000)),
         "kwargs": optional(free(dict, 10_000)),
     },

@@ -56,7 +56,7 @@ class Part(ModuleType):
             return self._tool(name)
         if kind == "method":
             local = LOCAL_METHODS.get(path)
-            method = self.__dict__[name] = partial(local, self._ask) if local else Method(self._ask, path)
+            method = self.__dict__[name] = partial(local, self._ask) if local else method_at(self._ask, path)
             return method
         value = self._ask({"how": "get", "path": path})
         return Part(self._ask, path) if value is parcels.PART else value
@@ -111,25 +111,33 @@ class Method:
         self._ask, self._path = ask, path
         self.__name__ = self.__qualname__ = path.rpartition(".")[2]
 
-    def __get__(self, owner: Any, kind: Any = None) -> Method:
-        """Be a routine for `help`, which otherwise describes the class."""
-        return self
-
-    def __getattribute__(self, name: str) -> Any:
-        if name in ("__doc__", "__signature__") and self._path.startswith(REGISTERED + "."):
-            about = self._ask({"how": "describe", "path": self._path})
-            return about["doc"] if name == "__doc__" else signature_of(about["parameters"])
-        return object.__getattribute__(self, name)
-
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        call = {"how": "call", "path": self._path, "args": list(args), "kwargs": kwargs}
-        return awaitable(self._ask, call) if self._path.startswith(REGISTERED + ".") else self._ask(call)
+        return self._ask({"how": "call", "path": self._path, "args": list(args), "kwargs": kwargs})
 
     def __repr__(self) -> str:
         return full_name(self._path)
 
     def __reduce__(self) -> Any:
         return found_again, (self._path,)
+
+
+class RegisteredMethod(Method):
+    """A registered tool, with the signature and the description that the host knows."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return awaitable(self._ask, {"how": "call", "path": self._path, "args": list(args), "kwargs": kwargs})
+
+    def __get__(self, owner: Any, kind: Any = None) -> RegisteredMethod:
+        """Be a routine for `help`, which otherwise describes the class."""
+        return self
+
+    @property
+    def __doc__(self) -> Any:  # type: ignore[override]
+        return self._ask({"how": "describe", "path": self._path})["doc"]
+
+    @property
+    def __signature__(self) -> Any:
+        return signature_of(self._ask({"how": "describe", "path": self._path})["parameters"])
 
 
 KINDS = {"string": str, "integer": int, "number": float, "boolean": bool, "array": list, "object": dict}
@@ -153,9 +161,13 @@ def signature_of(parameters: Any) -> Any:
     )
 
 
+def method_at(ask: CallHost, path: str) -> Method:
+    return (RegisteredMethod if path.startswith(REGISTERED + ".") else Method)(ask, path)
+
+
 def found_again(path: str) -> Any:
     """Look up a method on this process's computer, for pickle."""
-    return Method(builtins.computer._ask, path)  # type: ignore[attr-defined]
+    return method_at(builtins.computer._ask, path)  # type: ignore[attr-defined]
 
 
 def awaitable(function: Callable[..., Any], *args: Any) -> Any:

@@ -1,0 +1,365 @@
+"""One connection to an MCP server: started on first use, bounded in time and size, and started again with a delay.
+
+The SDK runs in one thread with an event loop, for all servers; what waits for it does so in threads of its own. The SDK
+is imported when the first connection is made.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import logging
+import os
+import threading
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Coroutine
+from concurrent.futures import CancelledError, Future
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar
+
+from interpreter.console_text import visible
+from interpreter.host import processes
+from interpreter.host.installation import install_hint
+from interpreter.mcp.config import McpError, Server
+from interpreter.mcp.elicitation import ask_for
+from interpreter.mcp.schemas import Spec, specs_of
+from interpreter.mcp.values import MAX_RESULT_LENGTH
+from interpreter.tools import ToolContext
+
+Result = TypeVar("Result")
+
+CONNECT_TIMEOUT = 60.0  # seconds; the first start of a server may fetch packages
+MAX_DELAY = 60.0  # seconds before a server that failed is started again
+MAX_TOOLS = 10_000
+STDERR_LINES = 20
+MAX_NOTIFICATIONS = 200  # per second; a server that sends more is flooding, and the rest is dropped
+_ENDING_TIMEOUT = 2.0
+_INHERITED = (
+    "HOME LOGNAME PATH SHELL TERM USER LANG LC_ALL LC_CTYPE TZ TMPDIR SYSTEMROOT APPDATA LOCALAPPDATA PATHEXT TEMP "
+    "USERPROFILE HTTP_PROXY HTTPS_PROXY NO_PROXY SSL_CERT_FILE"
+).split()
+
+
+_processes: set[Any] = set()  # of servers that run
+
+
+@cache
+def _loop() -> asyncio.AbstractEventLoop:
+    for name in ("mcp", "client"):  # the SDK's loggers would write to the terminal
+        logging.getLogger(name).addHandler(logging.NullHandler())
+    atexit.register(_kill_all)
+    loop = asyncio.new_event_loop()
+    threading.Thread(target=loop.run_forever, name="mcp", daemon=True).start()
+    return loop
+
+
+def _kill_all() -> None:
+    for process in list(_processes):
+        processes.kill(process)
+
+
+class Connection:
+    """A server of one session. Every method may be called from any thread but the loop's, and waits."""
+
+    def __init__(self, server: Server, workspace: str, is_offline: Callable[[], bool]) -> None:
+        self.server, self._workspace, self._is_offline = server, workspace, is_offline
+        self.specs: dict[str, Spec] = {}  # as the server lists its tools now
+        self.problem = ""  # why the last start failed, or the connection ended
+        self.stderr: deque[str] = deque(maxlen=STDERR_LINES)
+        self._client: Any = None
+        self._serving: asyncio.Task[None] | None = None
+        self._lock = asyncio.Lock()
+        self.stop = asyncio.Event()
+        self.is_stale = False  # the server says that its tools have changed
+        self._failures, self._retry_at = 0, 0.0
+        self._contexts: list[ToolContext] = []  # of the calls that run
+
+    @property
+    def state(self) -> str:
+        """Its state in a few words."""
+        if self._client is not None:
+            return f"connected, {len(self.specs)} tools"
+        return f"failed: {self.problem}" if self.problem else "not started"
+
+    def connect(self, context: ToolContext | None = None) -> dict[str, Spec]:
+        """Connect if necessary, and return the tools."""
+        self._wait(self._connected(), context)
+        return self.specs
+
+    def call(self, spec: Spec, arguments: dict[str, Any], context: ToolContext) -> dict[str, Any]:
+        """Call a tool and return its result as JSON has it. McpError if there is none."""
+        return self._wait(self._call(spec, arguments, context), context)
+
+    def close(self) -> None:
+        """End the connection and its process; the next use connects again."""
+        if self._serving is not None:
+            with suppress(Exception):
+                asyncio.run_coroutine_threadsafe(self._close(), _loop()).result(2 * _ENDING_TIMEOUT + 1)
+
+    def abandon(self) -> None:
+        """End soon, from any thread and without waiting: the session is gone."""
+        if self._serving is not None:
+            _loop().call_soon_threadsafe(self.stop.set)
+
+    def _wait(self, work: Coroutine[Any, Any, Result], context: ToolContext | None) -> Result:
+        future: Future[Result] = asyncio.run_coroutine_threadsafe(work, _loop())
+        if context is not None:
+            context.on_cancel(future.cancel)
+        try:
+            return future.result()
+        except CancelledError:
+            raise McpError(f"The call of {self.server.name} was cancelled.") from None
+        finally:
+            future.cancel()  # if this thread was interrupted
+
+    # -- in the loop's thread ------------------------------------------------------------------------------------------
+
+    async def _call(self, spec: Spec, arguments: dict[str, Any], context: ToolContext) -> dict[str, Any]:
+        client = await self._connected()
+
+        async def report(progress: float, total: float | None, message: str | None) -> None:
+            share = f"{progress:g}" if not total else f"{100 * progress / total:.0f} %"
+            await asyncio.to_thread(
+                context.progress, f"{self.server.name}: {share} {visible(message or '')[:200]}".strip()
+            )
+
+        self._contexts.append(context)
+        try:
+            result = await client.call_tool(spec.name, arguments, self.server.timeout, report)
+        except Exception as error:
+            raise self._failure(error, f"{self.server.name}.{spec.code_name} failed") from error
+        finally:
+            self._contexts.remove(context)
+        self._failures = 0
+        size = sum(len(getattr(part, "text", "") or getattr(part, "data", "")) for part in result.content)
+        if size > MAX_RESULT_LENGTH:
+            raise McpError(f"{self.server.name}.{spec.code_name} returned {size:,} characters; that is too much.")
+        return dict(result.model_dump(mode="json", by_alias=True, exclude_none=True))
+
+    async def _connected(self) -> Any:
+        """The client, connected now if necessary."""
+        async with self._lock:
+            if self._client is None:
+                await self._start()
+            elif self.is_stale:
+                self.is_stale = False
+                self.specs = await self._list(self._client)
+            return self._client
+
+    async def _start(self) -> None:
+        name = self.server.name
+        if self._is_offline() and not self._works_offline():
+            raise McpError(
+                f"The MCP server {name} isn't used while `offline` is set. If it needs no network, put "
+                f'"offline": true into its configuration.'
+            )
+        if (delay := self._retry_at - time.monotonic()) > 0:
+            raise McpError(f"The MCP server {name} {self.problem}. It can be tried again in {delay:.0f} s.")
+        ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.stop.clear()
+        self._serving = asyncio.create_task(self._serve(ready))
+        try:
+            await asyncio.wait_for(asyncio.shield(ready), CONNECT_TIMEOUT)
+        except BaseException as error:
+            self._serving.cancel()
+            self._failures += 1
+            self._retry_at = time.monotonic() + min(MAX_DELAY, 2.0**self._failures)
+            if not isinstance(error, Exception):
+                raise
+            self.problem = "took too long to start" if isinstance(error, TimeoutError) else _reason(error)
+            raise McpError(f"The MCP server {name} {self.problem}.{self._last_line()}") from error
+        self.problem = ""
+
+    def _works_offline(self) -> bool:
+        from interpreter.llm.providers import is_loopback
+
+        return is_loopback(self.server.url) if self.server.url else self.server.offline
+
+    async def _serve(self, ready: asyncio.Future[None]) -> None:
+        """Hold the connection until it ends or is closed: the SDK wants this in one task."""
+        try:
+            async with AsyncExitStack() as stack:
+                client = await stack.enter_async_context(self._make_client())
+                self.specs = await self._list(client)
+                self._client = client
+                ready.set_result(None)
+                await self.stop.wait()
+        except BaseException as error:  # noqa: BLE001 - whoever waits raises it; a cancellation ends this task only
+            if not ready.done():
+                ready.set_exception(error if isinstance(error, Exception) else McpError("was stopped"))
+                ready.exception()  # no one may wait any more
+        finally:
+            self._client = None
+
+    def _make_client(self) -> Any:
+        try:
+            from mcp import types
+            from mcp.client.client import Client
+        except ModuleNotFoundError as error:
+            raise McpError(f"needs extra packages: {install_hint('mcp')}") from error
+        server = self.server.expanded()
+
+        async def elicit(context: Any, params: Any) -> Any:
+            asked = self._contexts[-1] if self._contexts else None
+            content = await asyncio.to_thread(ask_for, server.name, params, asked) if asked is not None else None
+            if content is None:
+                return types.ElicitResult(action="decline")
+            return types.ElicitResult(action="accept", content=content or None)
+
+        async def roots(context: Any) -> Any:
+            return types.ListRootsResult(roots=[types.Root(uri=Path(self._workspace).as_uri(), name="workspace")])
+
+        async def log(params: Any) -> None:
+            self.stderr.append(visible(f"{params.level}: {params.data}")[:500])
+
+        async def notified(message: Any) -> None:
+            if isinstance(message, types.ToolListChangedNotification):
+                self.is_stale = True
+
+        return Client(
+            _stdio(server, self) if server.command else _http(server),
+            client_info=types.Implementation(name="open-interpreter", version="1"),
+            elicitation_callback=elicit,
+            list_roots_callback=roots,
+            logging_callback=log,
+            message_handler=notified,
+            cache=None,
+        )
+
+    async def _list(self, client: Any) -> dict[str, Spec]:
+        rows: list[dict[str, Any]] = []
+        cursor: str | None = None
+        while len(rows) < MAX_TOOLS:
+            try:
+                page = await asyncio.wait_for(client.list_tools(cursor=cursor), CONNECT_TIMEOUT)
+            except ValueError as error:  # of the check of its form
+                raise McpError(f"lists its tools in a form that the protocol doesn't allow: {error}") from None
+            rows += [tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in page.tools]
+            cursor = page.next_cursor
+            if not cursor:
+                break
+        return specs_of(self.server, rows[:MAX_TOOLS])
+
+    async def read_stderr(self, stream: asyncio.StreamReader) -> None:
+        while piece := await stream.read(65536):
+            lines = piece.decode("utf-8", "replace").splitlines()[-STDERR_LINES:]
+            self.stderr.extend(visible(line)[:500] for line in lines if line.strip())
+
+    def _failure(self, error: Exception, what: str) -> McpError:
+        """Say in a sentence what went wrong with a call."""
+        if self.stop.is_set():
+            self.problem = "ended"
+            self._failures += 1  # so that one that ends at each call is not started at each call
+            self._retry_at = time.monotonic() + min(MAX_DELAY, 2.0**self._failures) * (self._failures > 1)
+            return McpError(f"{what}: the server ended.{self._last_line()}")
+        return McpError(f"{what}: {_reason(error)}")
+
+    def _last_line(self) -> str:
+        return f" It wrote: {self.stderr[-1]}" if self.stderr else ""
+
+    async def _close(self) -> None:
+        self.stop.set()
+        if self._serving is not None:
+            await asyncio.wait([self._serving], timeout=2 * _ENDING_TIMEOUT)
+            self._serving.cancel()
+
+
+def _reason(error: BaseException) -> str:
+    """The innermost error in one line; task groups wrap theirs."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    if isinstance(error, FileNotFoundError) and error.filename:
+        return f"can't be started: {error.filename}: {error.strerror}"
+    text = " ".join(visible(str(error)).split())[:500]
+    return text or type(error).__name__
+
+
+# -- transports --------------------------------------------------------------------------------------------------------
+
+
+@asynccontextmanager
+async def _http(server: Server) -> AsyncIterator[Any]:
+    from mcp.client.sse import sse_client
+    from mcp.client.streamable_http import streamable_http_client
+    from mcp.shared._httpx_utils import create_mcp_http_client
+
+    if server.type == "sse":
+        async with sse_client(server.url, dict(server.headers)) as streams:
+            yield streams
+        return
+    async with (
+        create_mcp_http_client(dict(server.headers)) as client,
+        streamable_http_client(server.url, http_client=client) as streams,
+    ):
+        yield streams
+
+
+@asynccontextmanager
+async def _stdio(server: Server, connection: Connection) -> AsyncIterator[Any]:
+    """Start the server with a minimal environment, and pass its messages on, one JSON text a line."""
+    import anyio
+    from mcp.shared.message import SessionMessage
+    from mcp_types import jsonrpc_message_adapter
+
+    loop = asyncio.get_running_loop()
+    process = processes.start(
+        server.command,
+        env=server.env,
+        cwd=os.path.expanduser(server.cwd) or None,
+        stdin=processes.PIPE,
+        stdout=processes.PIPE,
+        stderr=processes.PIPE,
+        inherited=_INHERITED,
+    )
+    _processes.add(process)
+    incoming, received = anyio.create_memory_object_stream[Any](16)
+    sending, outgoing = anyio.create_memory_object_stream[Any](16)
+    stdout, stderr = asyncio.StreamReader(limit=2 * MAX_RESULT_LENGTH), asyncio.StreamReader()
+    pipes: list[Any] = []
+    for reader, pipe in ((stdout, process.stdout), (stderr, process.stderr)):
+        protocol = asyncio.StreamReaderProtocol(reader)
+        pipes.append((await loop.connect_read_pipe(lambda made=protocol: made, pipe))[0])  # type: ignore[misc]
+    transport, flow = await loop.connect_write_pipe(asyncio.streams.FlowControlMixin, process.stdin)
+    stdin = asyncio.StreamWriter(transport, flow, None, loop)
+
+    async def read() -> None:
+        second, count = 0, 0
+        async with incoming:
+            with suppress(ValueError, OSError, anyio.BrokenResourceError, anyio.ClosedResourceError):
+                while line := await stdout.readline():  # ValueError for a line that is too long
+                    if b'"id"' not in line[:200] and b'"method"' in line:
+                        now = int(time.monotonic())
+                        second, count = now, count + 1 if now == second else 0
+                        connection.is_stale = connection.is_stale or b"tools/list_changed" in line
+                        if count > MAX_NOTIFICATIONS:
+                            await asyncio.sleep(0)
+                            continue
+                    try:
+                        message = jsonrpc_message_adapter.validate_json(line, by_name=False)
+                    except ValueError:
+                        continue  # some servers print other things, too
+                    await incoming.send(SessionMessage(message))
+        connection.stop.set()
+
+    async def write() -> None:
+        with suppress(OSError, anyio.ClosedResourceError):
+            async for message in outgoing:
+                stdin.write(message.message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n")
+                await stdin.drain()
+
+    tasks = [asyncio.create_task(work) for work in (read(), write(), connection.read_stderr(stderr))]
+    try:
+        yield received, sending
+    finally:
+        transport.close()
+        try:
+            await asyncio.shield(asyncio.to_thread(processes.end, process, _ENDING_TIMEOUT))
+        finally:
+            _processes.discard(process)
+            for task in tasks:
+                task.cancel()
+            for opened in (*pipes, incoming, received, sending, outgoing):
+                opened.close()
