@@ -160,3 +160,15 @@ def test_a_killed_host_leaves_no_process(interpreter: OpenInterpreter, workspace
     until_ended(below)
     with interpreter.computer.preview("python", "1"):
         assert not layers(host.pid)  # the next preview cleans them up
+
+
+def test_a_program_that_never_runs_its_preview_ends(tmp_path: Path) -> None:
+    """At the end of the program, no thread is left that could read an answer of the runtime."""
+    code = (
+        "from interpreter import OpenInterpreter\n"
+        f"computer = OpenInterpreter(workspace={str(tmp_path)!r}).computer\n"
+        "computer.run('python', 'v = [1]')\n"
+        "preview = computer.preview('python', 'v.append(2)')\n"
+        "raise SystemExit(3)\n"
+    )
+    assert subprocess.run([sys.executable, "-c", code], timeout=60).returncode == 3

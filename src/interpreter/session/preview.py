@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Callable, Collection, Generator, Iterator
 from contextlib import AbstractContextManager, closing, suppress
@@ -221,5 +222,9 @@ class Preview(AbstractContextManager["Preview"]):
         self.discard()
 
     def __del__(self) -> None:
-        if hasattr(self, "_trial"):
+        if not hasattr(self, "_trial") or self._over:
+            return
+        if sys.is_finalizing():  # no thread reads the runtime's answer any more; it ends with us
+            self._view.remove()
+        else:
             self.discard()
