@@ -27,7 +27,6 @@ FLOORS: tuple[tuple[str, ...], ...] = (
             "policy.review",
             "policy.pending",
             "policy.rule_editor",
-            "remote",
         ),
     ),
     ("export",),
@@ -39,7 +38,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("frontends",),
     # Leaves: only rows name them.
     ("computer_api.screen", "computer_api.people", "computer_api.browser"),
-    ("languages", "scanners", "script", "frontends.server", "frontends.wtf"),
+    ("languages", "remote", "scanners", "script", "frontends.server", "frontends.wtf"),
     ("frontends.async_interpreter",),
     ("__main__", "old_functions", "old_paths"),
     ("computer_use", "core", "terminal_interface"),
