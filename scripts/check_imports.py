@@ -13,7 +13,19 @@ PACKAGE = Path(__file__).parent.parent / "src" / "interpreter"
 
 # From the ground up. A part may use the parts below its own floor; a part inside a package may have its own floor.
 FLOORS: tuple[tuple[str, ...], ...] = (
-    ("errors", "version", "messages", "questions", "console_text", "config", "sigint", "tools", "host", "leaves"),
+    (
+        "errors",
+        "version",
+        "messages",
+        "questions",
+        "console_text",
+        "config",
+        "sigint",
+        "tools",
+        "host",
+        "leaves",
+        "packages",
+    ),
     ("runtimes", "llm"),
     ("session", "local_models"),
     ("runtimes.pool",),

@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from interpreter import packages
 from interpreter.computer_api.tool import TOOLS, ComputerTool, Picture, help_on, info, kind_of, present
 from interpreter.config.settings import ComputerSettings
 from interpreter.errors import InterpreterError, NotRestorableError, UnknownSettingError, UsageError
@@ -133,6 +134,7 @@ class Computer(ComputerSettings):
             from interpreter.runtimes import built_in_languages
 
             built_in = built_in_languages()
+            built_in += [each for _, each in packages.loaded("languages")]
             added = [each for each in self._languages or () if each not in built_in and not each.runs_on]
             self._languages = [
                 *(load(f"{MACHINES}:languages_for")(machines, built_in) if machines else built_in),
