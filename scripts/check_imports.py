@@ -13,7 +13,19 @@ PACKAGE = Path(__file__).parent.parent / "src" / "interpreter"
 
 # From the ground up. A part may use the parts below its own floor; a part inside a package may have its own floor.
 FLOORS: tuple[tuple[str, ...], ...] = (
-    ("errors", "version", "messages", "questions", "console_text", "config", "sigint", "tools", "host", "leaves"),
+    (
+        "errors",
+        "version",
+        "messages",
+        "questions",
+        "console_text",
+        "config",
+        "sigint",
+        "tools",
+        "host",
+        "leaves",
+        "packages",
+    ),
     ("runtimes", "llm"),
     ("session", "local_models"),
     ("runtimes.pool",),
@@ -27,7 +39,6 @@ FLOORS: tuple[tuple[str, ...], ...] = (
             "policy.review",
             "policy.pending",
             "policy.rule_editor",
-            "remote",
         ),
     ),
     ("export",),
@@ -39,7 +50,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("frontends",),
     # Leaves: only rows name them.
     ("computer_api.screen", "computer_api.people", "computer_api.browser"),
-    ("languages", "scanners", "script", "mcp", "frontends.server", "frontends.wtf"),
+    ("languages", "remote", "scanners", "script", "mcp", "frontends.server", "frontends.wtf"),
     ("frontends.async_interpreter",),
     ("__main__", "old_functions", "old_paths"),
     ("computer_use", "core", "terminal_interface"),

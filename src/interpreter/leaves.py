@@ -137,6 +137,13 @@ ROWS: tuple[Leaf, ...] = (
         prompt=(Part("computer.import_skills", "interpreter.computer_api.skills:prompt_lines"),),
     ),
     Leaf(
+        name="remote",
+        package="remote",
+        about="Work on another machine",
+        docs=("remote.md",),
+        settings=("computer.remote", "computer.remotes", "computer.remote_keep", "computer.remote_ssh"),
+    ),
+    Leaf(
         name="local_models",
         package="local_models",
         about="The built-in engine",

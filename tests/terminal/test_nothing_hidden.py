@@ -360,7 +360,7 @@ def test_program_output_keeps_colours_but_no_other_escapes() -> None:
 # make sure that the new one's text goes through `visible`, add a case above, and list it here.
 WRITERS = {
     "cli.py": "run_program _run",
-    "commands.py": "run_command _open_folder _list_models _check_policy",
+    "commands.py": "run_command _check_installation _open_folder _list_models _check_policy",
     "headless/run.py": "write status error _turn",
     "notebook.py": "show_chat _approve show",
     "server/__init__.py": "announce _print_failure",

@@ -15,7 +15,7 @@ from interpreter.leaves import ROWS, Part, leaves, load
 from interpreter.session import Actor, Block, Session
 from interpreter.session.checkpoints import Timeline
 from interpreter.session.journal import Recorder
-from interpreter.tools import Toolbox, execute_tool
+from interpreter.tools import Toolbox, execute_tool, package_tools
 
 if TYPE_CHECKING:
     from interpreter.agent.prompt import SystemPrompt
@@ -137,7 +137,7 @@ class Agent:
         def languages() -> list[str]:
             return [language.name.lower() for language in self.runtimes.available()]
 
-        return Toolbox([execute_tool(languages, self._execute)])
+        return Toolbox([execute_tool(languages, self._execute), *package_tools()])
 
     @cached_property
     def code_tools(self) -> Toolbox:

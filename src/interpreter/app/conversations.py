@@ -142,9 +142,7 @@ def restore_variables(interpreter: OpenInterpreter) -> Generator[Event, None, Ou
     """
     machine = interpreter.computer.machine
     if getattr(machine, "is_taken_over", False):
-        from interpreter.remote.machines import Connect
-
-        yield from perform(interpreter, Connect(machine))
+        yield from perform(interpreter, machine.connection())
     if name := still_running_on(interpreter):
         interpreter.journal.tell_model(_note(interpreter, text=_STILL_RUNNING, machine=name))
     offer = variables_offer(interpreter)

@@ -11,14 +11,16 @@ from contextlib import ExitStack, closing, suppress
 from contextvars import ContextVar
 from difflib import get_close_matches
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from interpreter import packages
 from interpreter.computer_api.tool import TOOLS, ComputerTool, Picture, help_on, info, kind_of, present
 from interpreter.config.settings import ComputerSettings
 from interpreter.errors import InterpreterError, NotRestorableError, UnknownSettingError, UsageError
-from interpreter.leaves import code_names
+from interpreter.leaves import code_names, load
 from interpreter.messages import UNFLAGGED, Chunk, Framer, fold, only_original
-from interpreter.runtimes import Registry, resolve
+from interpreter.runtimes import Registry
 from interpreter.runtimes.base import BaseLanguage
 from interpreter.runtimes.pool import Language, Outcomes, RuntimePool
 from interpreter.session import Actor, Block, Permissions, Session
@@ -48,7 +50,8 @@ if TYPE_CHECKING:
 # The call from a block's code that this thread is answering.
 CALL: ContextVar[ComputerCall | None] = ContextVar("call", default=None)
 
-FIND_MACHINES, LANGUAGES_FOR = "interpreter.remote.machines:machines_of", "interpreter.remote.machines:languages_for"
+MACHINES = "interpreter.remote.machines"
+KEEPERS = "keepers.json"  # beside a session's journal: where its runtimes are; only the user can read it
 _MAX_OUTPUT_LENGTH = 10_000_000  # characters that `run` gives; of more, the beginning and the end
 
 
@@ -131,8 +134,12 @@ class Computer(ComputerSettings):
             from interpreter.runtimes import built_in_languages
 
             built_in = built_in_languages()
+            built_in += [each for _, each in packages.loaded("languages")]
             added = [each for each in self._languages or () if each not in built_in and not each.runs_on]
-            self._languages = [*(resolve(LANGUAGES_FOR)(machines, built_in) if machines else built_in), *added]
+            self._languages = [
+                *(load(f"{MACHINES}:languages_for")(machines, built_in) if machines else built_in),
+                *added,
+            ]
             self._languages_for = self._machines_for
         self._languages[:] = map(_with_defaults, self._languages)  # some may be new
         return self._languages
@@ -148,7 +155,7 @@ class Computer(ComputerSettings):
         wanted = (self.remote, tuple((self.remotes or {}).items()))
         if wanted != self._machines_for:
             with self._lock:
-                old, self._machines = self._machines, resolve(FIND_MACHINES)(self) if any(wanted) else {}
+                old, self._machines = self._machines, load(f"{MACHINES}:machines_of")(self) if any(wanted) else {}
                 self._machines_for = wanted
             for machine in old.values():
                 machine.close()
@@ -158,6 +165,19 @@ class Computer(ComputerSettings):
     def machine(self) -> Any:
         """The other machine that the whole session works on; None if it works on this one."""
         return self.machines.get("")
+
+    def note_machines(self, session_folder: Path) -> None:
+        """Note in a session's folder where its runtimes are, for a process that resumes it if this one is killed."""
+        load(f"{MACHINES}:note_keepers")(self, session_folder)
+
+    def return_to_machine(self, session_folder: Path) -> None:
+        """Work on the machine that a saved session worked on, unless the settings name one."""
+        if not self.remote and (session_folder / KEEPERS).exists():
+            self.remote = load(f"{MACHINES}:noted_address")(session_folder)
+
+    def take_over_machines(self, session_folder: Path) -> None:
+        """Let the machines of a resumed session look for runtimes that a killed process left there."""
+        load(f"{MACHINES}:take_over_keepers")(self, session_folder)
 
     @property
     def terminal(self) -> Computer:

@@ -9,11 +9,11 @@ import signal
 import sys
 from collections.abc import Callable, Sequence
 
-from interpreter import leaves
+from interpreter import leaves, packages
 from interpreter.errors import InterpreterError
 
 # Flags that print something and end.
-_PRINTING = frozenset({"models", "policy_check", "local_models", "profiles", "reset_profile", "install"})
+_PRINTING = frozenset({"models", "policy_check", "local_models", "doctor", "profiles", "reset_profile", "install"})
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -63,6 +63,9 @@ def _run(arguments: list[str]) -> int:
     if prog != "i" and (row := leaves.subcommand(arguments)) is not None:
         _unwind_on_signals()
         return int(leaves.load(row.run)(arguments))
+    if prog != "i" and (front_end := _front_end(arguments)) is not None:
+        _unwind_on_signals()
+        return int(packages.load(front_end)(arguments[1:]))
     parsed = flags.parse(arguments, prog)
     match parsed.actions:
         case {"version": _}:
@@ -92,6 +95,13 @@ def _run(arguments: list[str]) -> int:
     from interpreter.frontends.start import start
 
     return start(parsed)
+
+
+def _front_end(arguments: list[str]) -> packages.EntryPoint | None:
+    """Find the front end of a package that a command line names: a first word, alone or before a flag."""
+    if not arguments or arguments[0].startswith("-") or not all(each.startswith("-") for each in arguments[1:2]):
+        return None
+    return next((each for each in packages.entry_points("front_ends") if each.name == arguments[0]), None)
 
 
 def _unwind_on_signals() -> None:

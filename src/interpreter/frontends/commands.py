@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+import platform
 import re
 import shutil
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
+from typing import get_args
 
+from interpreter import packages
 from interpreter.api import OpenInterpreter
 from interpreter.app.models import ModelSource, default_by_key, models_without_key, usable_models
 from interpreter.config import profiles
@@ -20,11 +24,15 @@ from interpreter.frontends.flags import Parsed
 from interpreter.frontends.terminal import setup
 from interpreter.frontends.terminal.terminal import Terminal
 from interpreter.host import processes
-from interpreter.llm.providers import ROWS, saved_keys, starting_model
+from interpreter.leaves import ROWS
+from interpreter.llm.providers import ROWS as PROVIDERS
+from interpreter.llm.providers import saved_keys, starting_model
 from interpreter.local_models.weights import models_folder
 from interpreter.policy import Policy, decide, propose_rule
 from interpreter.policy.analysis import analyze
 from interpreter.policy.policy_file import rule_text
+from interpreter.tools import package_tools
+from interpreter.version import __version__
 
 _MODELS_SHOWN = 12
 _PIPE_WIDTH = 100  # columns, where the output is no terminal
@@ -43,6 +51,8 @@ def run_command(parsed: Parsed) -> int:
             return _check_policy(parsed)
         case {"local_models": _}:
             _open_folder(models_folder())
+        case {"doctor": _}:
+            return _check_installation()
         case {"profiles": _}:
             _open_folder(profiles.make_default().parent)
         case {"reset_profile": name}:
@@ -61,6 +71,24 @@ def _open_folder(folder: Path) -> None:
     has_desktop = sys.platform == "darwin" or os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
     if has_desktop and processes.which(opener):
         processes.start([opener, str(folder)])  # not waited for: some file managers stay in the foreground
+
+
+def _check_installation() -> int:
+    """Print the parts that are missing, and what packages add; 1 if one of them fails."""
+    print(f"Open Interpreter {__version__}, Python {platform.python_version()} ({sys.executable})")
+    for leaf in (leaf for leaf in ROWS if not leaf.is_present):
+        print(f"{leaf.about} is not part of this installation.")
+    _ = list(package_tools())
+    entry_points = [each for group in get_args(packages.Group) for each in packages.entry_points(group)]
+    for each in entry_points:
+        if each not in packages.broken():
+            with suppress(Exception):
+                packages.load(each)
+        problem = packages.broken().get(each, "ok")
+        print(visible(f"{each.package}: {each.group} {each.name} ({each.value}): {problem}"))
+    if not entry_points:
+        print("No other package adds anything.")
+    return 1 if packages.broken() else 0
 
 
 # -- models --------------------------------------------------------------------------------------------------------
@@ -101,7 +129,7 @@ def model_lines(source: ModelSource, width: int, whole: bool) -> Iterator[str]:
         yield f"{source.name}, on this machine"
         note = source.problem or note
     else:
-        default = starting_model(ROWS[source.name])
+        default = starting_model(PROVIDERS[source.name])
         yield f"{source.name}, with {source.key}"
         if default and not whole:
             yield f"  Default: {default} (current, calls tools, mid-priced)"

@@ -63,6 +63,7 @@ COMMANDS = (
     *(CommandFlag(row.name, row.help, row.short, row.value) for leaf in ROWS for row in leaf.flags),
     CommandFlag("policy_check", "Print whether your rules allow CODE, and why. See docs/policy.md.", value="CODE"),
     CommandFlag("language", "The language of the code for `--policy_check`. Default: shell.", value="LANGUAGE"),
+    CommandFlag("doctor", "Print what this installation lacks, and packages of others that fail."),
     CommandFlag("version", "Print the version."),
     CommandFlag("help", "Print this help.", "-h"),
 )

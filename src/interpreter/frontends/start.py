@@ -146,10 +146,7 @@ def _resume(parsed: Parsed, terminal: Terminal, interpreter: OpenInterpreter) ->
     row = sessions.named(terminal, interpreter, parsed.actions)
     if row is None:
         return None
-    if not interpreter.computer.remote:
-        from interpreter.remote.machines import noted_address
-
-        interpreter.computer.remote = noted_address(row.path)
+    interpreter.computer.return_to_machine(row.path)
     return result_of(conversations.resume(interpreter, row))
 
 

@@ -14,7 +14,7 @@ import threading
 import time
 from collections.abc import Iterator
 from importlib.util import find_spec
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
 
 from interpreter.errors import RemoteError, SettingError
@@ -36,6 +36,9 @@ from interpreter.runtimes.kernel import error_text, input_value
 from interpreter.runtimes.protocol import MAX_FRAME_BYTES, Frame, free
 from interpreter.runtimes.sharing import KERNEL_FORMS, SHARE_MIME, in_form, kernel_setup, kernel_takes
 from interpreter.runtimes.state import Completions, Variable
+
+if TYPE_CHECKING:
+    from interpreter.remote.machines import Connect
 
 ANSWER_TIMEOUT = 60.0  # seconds for the server to answer a request; a cluster may take longer to start a kernel
 START_TIMEOUT = 300.0
@@ -133,6 +136,12 @@ class JupyterServer:
 
     def record(self, limits: tuple[int, int, int]) -> None:
         """Return None: the server gives no access to the files of its kernels."""
+
+    def connection(self) -> Connect:
+        """Make the action that connects to it."""
+        from interpreter.remote.machines import Connect
+
+        return Connect(self)
 
     def close(self) -> None:
         """Forget the kernels, which end when their languages are terminated."""

@@ -12,7 +12,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from interpreter.errors import (
     BusyError,
@@ -49,6 +49,9 @@ from interpreter.runtimes.protocol import (
     optional,
 )
 from interpreter.runtimes.sharing import take
+
+if TYPE_CHECKING:
+    from interpreter.remote.machines import Connect
 
 # The attributes of a language that are the same on every machine.
 DESCRIBED = (
@@ -284,6 +287,12 @@ class Machine:
         """Start over: the next connection is to a new keeper."""
         self._link, self._begun, self.keeper = Link(self._received), False, secrets.token_hex(8)
         self.is_taken_over = False
+
+    def connection(self) -> Connect:
+        """Make the action that connects to it."""
+        from interpreter.remote.machines import Connect
+
+        return Connect(self)
 
     def close(self) -> None:
         """End the keeper and everything it keeps; the next block starts a new one."""

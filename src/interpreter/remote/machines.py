@@ -11,6 +11,7 @@ from collections.abc import Generator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from interpreter.computer_api.computer import KEEPERS
 from interpreter.errors import SettingError
 from interpreter.host.files import write_bytes
 from interpreter.questions import Step
@@ -31,8 +32,6 @@ __all__ = [
     "noted_address",
     "take_over_keepers",
 ]
-
-KEEPERS = "keepers.json"  # beside a session's journal; only the user can read it
 
 OWN = ""  # the name of the machine that the whole session works on
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from difflib import get_close_matches
 from typing import Any, Literal, Protocol
 
+from interpreter import packages
 from interpreter.errors import UsageError
 from interpreter.messages import Chunk
 from interpreter.tools.tool import Parameters, Tool, kind_in
@@ -134,6 +136,21 @@ def execute_tool(languages: Callable[[], Sequence[str]], run: Callable[[str, str
 
     description = "Runs code on the user's machine in the live session of that language; returns its output."
     return Tool(EXECUTE, description, parameters, lambda given: run(given["language"], given["code"]))
+
+
+def package_tools() -> Iterator[Tool]:
+    """Make the tools that other packages add, by the names of their entry points."""
+    names = {EXECUTE}
+    for entry_point, made in packages.loaded("tools"):
+        name = entry_point.name
+        try:
+            tool = replace(made, name=name) if isinstance(made, Tool) else Tool.function(made, name=name)
+            if tool.wire_name in names:
+                raise UsageError(f"There is already a tool named {name!r}.")
+            names.add(tool.wire_name)
+            yield tool
+        except Exception as error:  # noqa: BLE001 - a package must not keep an agent from starting
+            packages.report(entry_point, error)
 
 
 def wire_name(name: str) -> str:

@@ -265,10 +265,9 @@ def connect(terminal: Terminal, interpreter: OpenInterpreter) -> None:
     machine = interpreter.computer.machine if "computer" in vars(interpreter) else None
     if machine is not None:
         from interpreter.app import perform
-        from interpreter.remote.machines import Connect
 
         terminal.tell(f"Connecting to {visible(machine.name)} ...")
-        for _ in show_block(terminal, interpreter, perform(interpreter, Connect(machine))):
+        for _ in show_block(terminal, interpreter, perform(interpreter, machine.connection())):
             pass
 
 

@@ -148,10 +148,8 @@ class Timeline:
     def _note_keepers(self) -> None:
         folder = self._agent.journal.path
         if self._agent.computer.machines and folder is not None:
-            from interpreter.remote.machines import note_keepers
-
             with suppress(OSError):  # the journal says that nothing can be saved
-                note_keepers(self._agent.computer, folder)
+                self._agent.computer.note_machines(folder)
 
     @_locked
     def after(self, action: Action | None = None) -> list[Chunk]:
@@ -184,9 +182,7 @@ class Timeline:
         self.reset()
         self.variables.resume(saved)
         if self._agent.computer.machines:
-            from interpreter.remote.machines import take_over_keepers
-
-            take_over_keepers(self._agent.computer, saved.path)
+            self._agent.computer.take_over_machines(saved.path)
         self.checkpoints = [Checkpoint.from_fields(entry) for entry in saved.points]
         self._newest = max((each.id for each in self.checkpoints), default=0)
         self.places = dict.fromkeys(PARTS, self.present)

@@ -12,6 +12,7 @@ from difflib import get_close_matches
 from functools import partial
 from typing import NamedTuple
 
+from interpreter import packages
 from interpreter.api import OpenInterpreter
 from interpreter.errors import ConversationFileError, MissingLeafError, UndoError, UsageError
 from interpreter.frontends.terminal import sessions
@@ -42,7 +43,7 @@ class Command(NamedTuple):
 def slash_command(text: str) -> str | None:
     """Turn `/undo 2` into `%undo 2`; None if the first word is not a command, or is an existing path."""
     word = text.split(None, 1)[0]
-    is_command = any(row.name == word[1:] for row in COMMANDS)
+    is_command = any(row.name == word[1:] for row in (*COMMANDS, *package_commands()))
     return f"%{text[1:]}" if is_command and not os.path.exists(word) else None
 
 
@@ -61,7 +62,7 @@ def run(terminal: Terminal, interpreter: OpenInterpreter, line: str) -> None:
 
 
 def _command(name: str) -> Command:
-    known = {row.name: row for row in COMMANDS}
+    known = {row.name: row for row in (*COMMANDS, *package_commands())}
     name = name.lower()
     if name not in known:
         for missing in (row for leaf in ROWS for row in leaf.magics if row.name == name):
@@ -70,6 +71,18 @@ def _command(name: str) -> Command:
         advice = f"Did you mean %{close[0]}?" if close else "%help lists the commands."
         raise UsageError(f"Unknown command: %{name}. {advice}")
     return known[name]
+
+
+def package_commands() -> list[Command]:
+    """Make the commands that other packages add; nothing is imported before one runs."""
+
+    def command(entry_point: packages.EntryPoint) -> Command:
+        def run(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
+            packages.load(entry_point)(terminal, interpreter, argument)
+
+        return Command(entry_point.name, "", "", f"Added by {entry_point.package}.", run)
+
+    return [command(each) for each in packages.entry_points("magics")]
 
 
 def leaf_command(row: Magic) -> Command:
@@ -92,6 +105,8 @@ def _help(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> No
     groups = {"Your code": ["!ls shell command", ">>> 1 + 1 Python", "%% ls private shell"]}
     for heading, rows in GROUPS.items():
         groups[heading] = [f"%{row.name} {row.brief}" for row in rows]
+    if added := package_commands():
+        groups["Packages"] = [f"%{row.name}" for row in added]
     left = max(map(len, groups)) + 2
     across = max(1, (width - left + 1) // _CELL)
     lines = []
