@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import pty
 import select
@@ -56,10 +57,34 @@ def bare_prompt() -> float:
     return min(_start_once([sys.executable, "-c", code]) for _ in range(5))
 
 
-def _start_once(command: list[str]) -> float:
+@once
+def _mcp_calls() -> dict[str, float]:
+    return probe(OURS.python, "mcp_calls", server=str(ROOT / "tests" / "mcp_servers" / "hostile_server.py"))
+
+
+def mcp_call(key: str) -> float:
+    return _mcp_calls()[key]
+
+
+@once
+def start_with_servers() -> tuple[float, float]:
+    """Seconds to a prompt without MCP servers and with five, in turns."""
+    flags = ["--model", "openai/none", "--api_base", "http://127.0.0.1:9/v1", "--api_key", "x", "--offline"]
+    rows = {f"server{number}": {"command": "mcp-server-time"} for number in range(5)}
+    command = [str(OURS.program), *flags]
+    pairs = [(_start_once(command), _start_once(command, json.dumps({"mcpServers": rows}))) for _ in range(8)]
+    return min(pair[0] for pair in pairs), min(pair[1] for pair in pairs)
+
+
+def _start_once(command: list[str], servers: str = "") -> float:
     """Seconds until a key pressed at the prompt is shown."""
     with new_folder() as home:
-        return _prompt_in(environment(home), command)
+        env = environment(home)
+        if servers:
+            folder = Path(env.get("XDG_CONFIG_HOME") or Path(home, ".config")) / "open-interpreter"
+            folder.mkdir(parents=True)
+            (folder / "mcp.json").write_text(servers)
+        return _prompt_in(env, command)
 
 
 def _prompt_in(env: dict[str, str], command: list[str]) -> float:
@@ -143,6 +168,19 @@ MEASUREMENTS = [
         budget=40,
     ),
     Measurement("start to a prompt that accepts a key", "s", start_to_prompt, bare_prompt, budget=0.35),
+    Measurement(
+        "start with five MCP servers configured (bare: without)",
+        "s",
+        lambda it: start_with_servers()[1],
+        lambda: start_with_servers()[0],
+        budget_of_bare=1.1,
+    ),
+    Measurement(
+        "MCP: a call from code, beyond one of the bare SDK",
+        "s",
+        lambda it: mcp_call("ours") - mcp_call("bare"),
+        budget=0.002,
+    ),
     Measurement("our modules loaded at import", "", lambda it: float(probe(it.python, "modules")["at_import"])),
     Measurement("our modules loaded at the prompt", "", modules_at_prompt),
 ]

@@ -23,6 +23,15 @@ if [ ! -d /run/systemd/system ]; then
     [ -x /usr/sbin/dovecot ] || missing="$missing dovecot-imapd"
     [ -x /usr/sbin/sshd ] || missing="$missing openssh-server"
 fi
+# Real MCP servers, from npm.
+servers=""
+for server in everything filesystem memory; do
+    command -v "mcp-server-$server" >/dev/null 2>&1 || servers="$servers @modelcontextprotocol/server-$server"
+done
+if [ -n "$servers" ] && command -v npm >/dev/null 2>&1 && [ "$(id -u)" = 0 ]; then
+    npm install --global --silent --no-audit --no-fund $servers >/dev/null 2>&1 ||
+        echo "Could not install them; tests that need them will be skipped. To try again: npm install --global$servers"
+fi
 [ -n "$missing" ] || exit 0
 
 command="apt-get install --yes --no-install-recommends$missing"

@@ -13,6 +13,7 @@ from interpreter import OpenInterpreter
 from interpreter.config.homes import our_folder
 from interpreter.frontends import cli
 from interpreter.mcp.config import offers, own_servers, remember_answer, servers_for
+from interpreter.policy.analysis import analyze
 from interpreter.session import APPROVE, REFUSE, Answer, Question
 from mcp_servers.support import Hostile, ran
 from model_server import text, tool_call
@@ -214,3 +215,18 @@ def test_the_model_gets_signatures_and_no_native_tools(chatting: Any, hostile: H
     assert "tools.bad.echo(text: string, times: integer = ...)  # Says it again." in system
     assert [each["function"]["name"] for each in server.requests[0].body["tools"]] == ["execute"]
     assert "hi" in server.requests[1].messages[-1]["content"]
+
+
+@pytest.mark.parametrize(
+    ("language", "code", "line"),
+    [
+        ("python", "for n in range(3):\n    tools.github.create_issue(title=str(n))", "Uses github.create_issue"),
+        ("javascript", "await tools.github.create_issue({title: 'a'})", "Uses github.create_issue"),
+        ("python", "tools = load()\ntools.github.create_issue()", "Can't tell"),
+        ("python", "import tools\ntools.github.create_issue()", "Can't tell"),
+        ("javascript", "const tools = load(); tools.github.create_issue()", "Can't tell"),
+    ],
+)
+def test_the_card_of_a_block_names_the_tools_that_it_calls(language: str, code: str, line: str) -> None:
+    lines = analyze(language, code, "/").lines()
+    assert any(each.startswith(line) for each in lines), lines

@@ -17,6 +17,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from concurrent.futures import CancelledError, Future
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -56,6 +57,14 @@ def _loop() -> asyncio.AbstractEventLoop:
     return loop
 
 
+def _import_sdk() -> None:
+    """Import the SDK, which takes a second, in the thread that needs it: the loop goes on."""
+    try:
+        import_module("mcp.client.client")
+    except ModuleNotFoundError as error:
+        raise McpError(f"MCP needs extra packages: {install_hint('mcp')}") from error
+
+
 def _kill_all() -> None:
     for process in list(_processes):
         processes.kill(process)
@@ -86,6 +95,8 @@ class Connection:
 
     def connect(self, context: ToolContext | None = None) -> dict[str, Spec]:
         """Connect if necessary, and return the tools."""
+        if self._client is None:
+            _import_sdk()
         self._wait(self._connected(), context)
         return self.specs
 
@@ -195,11 +206,9 @@ class Connection:
             self._client = None
 
     def _make_client(self) -> Any:
-        try:
-            from mcp import types
-            from mcp.client.client import Client
-        except ModuleNotFoundError as error:
-            raise McpError(f"needs extra packages: {install_hint('mcp')}") from error
+        from mcp import types
+        from mcp.client.client import Client
+
         server = self.server.expanded()
 
         async def elicit(context: Any, params: Any) -> Any:
@@ -301,6 +310,7 @@ async def _http(server: Server) -> AsyncIterator[Any]:
 async def _stdio(server: Server, connection: Connection) -> AsyncIterator[Any]:
     """Start the server with a minimal environment, and pass its messages on, one JSON text a line."""
     import anyio
+    import anyio.to_thread
     from mcp.shared.message import SessionMessage
     from mcp_types import jsonrpc_message_adapter
 
@@ -318,12 +328,8 @@ async def _stdio(server: Server, connection: Connection) -> AsyncIterator[Any]:
     incoming, received = anyio.create_memory_object_stream[Any](16)
     sending, outgoing = anyio.create_memory_object_stream[Any](16)
     stdout, stderr = asyncio.StreamReader(limit=2 * MAX_RESULT_LENGTH), asyncio.StreamReader()
-    pipes: list[Any] = []
-    for reader, pipe in ((stdout, process.stdout), (stderr, process.stderr)):
-        protocol = asyncio.StreamReaderProtocol(reader)
-        pipes.append((await loop.connect_read_pipe(lambda made=protocol: made, pipe))[0])  # type: ignore[misc]
-    transport, flow = await loop.connect_write_pipe(asyncio.streams.FlowControlMixin, process.stdin)
-    stdin = asyncio.StreamWriter(transport, flow, None, loop)
+    opened: list[Any] = [incoming, received, sending, outgoing]
+    tasks: list[asyncio.Task[None]] = []
 
     async def read() -> None:
         second, count = 0, 0
@@ -344,22 +350,26 @@ async def _stdio(server: Server, connection: Connection) -> AsyncIterator[Any]:
                     await incoming.send(SessionMessage(message))
         connection.stop.set()
 
-    async def write() -> None:
+    async def write(stdin: asyncio.StreamWriter) -> None:
         with suppress(OSError, anyio.ClosedResourceError):
             async for message in outgoing:
                 stdin.write(message.message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n")
                 await stdin.drain()
 
-    tasks = [asyncio.create_task(work) for work in (read(), write(), connection.read_stderr(stderr))]
     try:
+        for reader, pipe in ((stdout, process.stdout), (stderr, process.stderr)):
+            protocol = asyncio.StreamReaderProtocol(reader)
+            opened.append((await loop.connect_read_pipe(lambda made=protocol: made, pipe))[0])  # type: ignore[misc]
+        transport, flow = await loop.connect_write_pipe(asyncio.streams.FlowControlMixin, process.stdin)
+        opened.insert(0, transport)
+        stdin = asyncio.StreamWriter(transport, flow, None, loop)
+        tasks += [asyncio.create_task(work) for work in (read(), write(stdin), connection.read_stderr(stderr))]
         yield received, sending
     finally:
-        transport.close()
-        try:
-            await asyncio.shield(asyncio.to_thread(processes.end, process, _ENDING_TIMEOUT))
-        finally:
-            _processes.discard(process)
-            for task in tasks:
-                task.cancel()
-            for opened in (*pipes, incoming, received, sending, outgoing):
-                opened.close()
+        for each in opened:
+            each.close()
+        with anyio.CancelScope(shield=True):
+            await anyio.to_thread.run_sync(processes.end, process, _ENDING_TIMEOUT)
+        _processes.discard(process)
+        for task in tasks:
+            task.cancel()

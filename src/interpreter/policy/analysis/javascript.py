@@ -16,6 +16,7 @@ from interpreter.policy.analysis.notes import (
     StepEffects,
     analyze_embedded,
     note_computer_call,
+    note_registered_call,
 )
 from interpreter.policy.analysis.programs import CommandCall, analyze_command
 from interpreter.policy.analysis.sql import note_sql
@@ -150,6 +151,7 @@ class _Walk:
         )
         # Names that the code itself defines, and those that always stand for one of its functions.
         self.declared, self.functions = _declared(everything)
+        self.calls = set[int]()  # places of the last names of calls of tools
         self.modules = _modules(everything)
         self.has_computed = has_computed or _has_computed(everything, self.declared)
         # Names of members that the code assigns.
@@ -183,7 +185,7 @@ class _Walk:
         called = after.text == "(" or after.kind == "template" or [after.text, self.tokens[at + 2].text] == ["?.", "("]
         if called and self.has_computed and self._may_call_computed(at, is_property):
             self._unknown(token, f"{name}(): may call something looked up at run time")
-        if name == "computer" and not is_property and after.text == ".":
+        if name in ("computer", "tools") and name not in self.declared and not is_property and after.text == ".":
             self._computer(at)
         elif name in ("require", "import") and not is_property and (called or name == "import"):
             self._module(at, name, called)
@@ -219,7 +221,7 @@ class _Walk:
         ):
             harmless = listed("javascript.txt", "@method" if is_property else "@function")
             root = before.text == "." and at > 1 and self.tokens[at - 2].text == "computer"
-            if name not in harmless and not root and not self._defines(at):
+            if name not in harmless and not root and at not in self.calls and not self._defines(at):
                 self._unknown(token, f"what {name}() does")
 
     def _may_call_computed(self, at: int, is_property: bool) -> bool:
@@ -360,7 +362,9 @@ class _Walk:
             end += 2
         name = "".join(token.text for token in self.tokens[at : end + 1])
         if self.tokens[end + 1].text == "(":
-            note_computer_call(self.notes.step("javascript", name, self._line(self.tokens[at]), [name]), name)
+            note = note_computer_call if name.startswith("computer.") else note_registered_call
+            note(self.notes.step("javascript", name, self._line(self.tokens[at]), [name]), name)
+            self.calls.add(end)
 
     def _unknown(self, token: Token, why: str) -> None:
         self.notes.step("javascript", token.text, self._line(token), [token.text]).unknown(why)

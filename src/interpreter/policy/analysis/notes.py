@@ -440,6 +440,11 @@ def note_computer_call(doing: StepEffects, name: str) -> None:
     doing.note("computer", name, known=how != "unknown", how=how)
 
 
+def note_registered_call(doing: StepEffects, name: str) -> None:
+    """Record a call of a registered tool, by the name that rules use. It has its own judgement when it is made."""
+    doing.note("computer", name.removeprefix("tools."), known=True, how="acts")
+
+
 def is_computer_shadowed(notes: Notes) -> bool:
     """Return whether a file of the project has the name `computer`, so that Python imports it first."""
     return any(os.path.exists(os.path.join(notes.location.workspace, name)) for name in ("computer.py", "computer"))

@@ -22,6 +22,7 @@ from interpreter.policy.analysis.notes import (
     computer_call_effect,
     is_computer_shadowed,
     note_computer_call,
+    note_registered_call,
 )
 from interpreter.policy.analysis.programs import note_environment
 from interpreter.policy.analysis.python_calls import Called, apply
@@ -227,6 +228,9 @@ class _Look:
                 doing.note("computer", name, known=True, how="looks")
                 apply(effects, Called(name, node, self.values, doing, self.notes, id(node) in self.loops))
             return reversed([*node.args, *node.keywords])
+        if self._is_registered(name, node.func):
+            note_registered_call(self._step(node, name, node), name)
+            return reversed([*node.args, *node.keywords])
         if effects is None and isinstance(node.func, ast.Attribute):
             effects = self._by_method(node.func, node, name)
         if effects:
@@ -347,6 +351,12 @@ class _Look:
         if root in self.known or "()" in name:
             return False
         return root in code_names() or (name.startswith("computer.") and not is_computer_shadowed(self.notes))
+
+    def _is_registered(self, name: str, function: ast.expr) -> bool:
+        """Return whether this is a registered tool such as `tools.note`, and `tools` isn't the user's own."""
+        if not name.startswith("tools.") or "()" in name or "tools" in self.known or self.values.bound("tools"):
+            return False
+        return ast.unparse(function) == name and "tools" not in self.values.imports
 
     def _import(self, module: str, name: str, line: int) -> None:
         root = module.partition(".")[0]

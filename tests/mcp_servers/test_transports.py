@@ -1,0 +1,67 @@
+"""Servers at an address: streamable HTTP, and the transport of the first generation."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from interpreter import OpenInterpreter
+from interpreter.mcp.config import save_server
+from mcp_servers.support import ran
+from ports import closed_port, free_ports
+from waiting import until
+
+Make = Callable[..., OpenInterpreter]
+SERVER = Path(__file__).parent / "http_server.py"
+
+
+def answers(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port)).close()
+    except OSError:
+        return False
+    return True
+
+
+@pytest.fixture(params=["http", "sse"])
+def address(request: pytest.FixtureRequest) -> Iterator[str]:
+    """A server over HTTP, configured as `web`."""
+    (port,) = free_ports(1)
+    process = subprocess.Popen([sys.executable, str(SERVER), request.param, str(port)], stderr=subprocess.DEVNULL)
+    try:
+        until(lambda: answers(port), "the server")
+        url = f"http://127.0.0.1:{port}/{'mcp' if request.param == 'http' else 'sse'}"
+        save_server("web", {"url": url, "type": request.param, "headers": {"X-Key": "${KEY}"}})
+        yield url
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def test_a_server_at_an_address_works(session: Make, address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KEY", "secret words")
+    interpreter = session(offline=True)  # it is on this machine
+    output = ran(interpreter, "print(tools.web.add(first=1, second=2) + 1)\nprint(tools.web.headers()['x-key'])")
+    assert "\n4\nsecret words" in output and "web: 50 % half" in output
+    assert "secret" not in str([event.data for event in interpreter.session.log.read() if event.data.get("call")])
+
+
+def test_a_variable_that_is_not_set_is_named(session: Make, address: str) -> None:
+    assert "needs the environment variable KEY, which isn't set" in ran(session(), "tools.web.add(first=1, second=2)")
+
+
+def test_an_address_where_no_one_answers_is_one_plain_error(session: Make) -> None:
+    with closed_port() as port:
+        save_server("web", {"url": f"http://127.0.0.1:{port}/mcp"})
+        output = ran(session(), "tools.web.add(first=1)")
+    assert "RuntimeError: The MCP server web" in output and "ConnectError" not in output.splitlines()[-1]
+
+
+def test_an_address_elsewhere_is_not_used_offline(session: Make) -> None:
+    save_server("web", {"url": "https://example.com/mcp"})
+    assert "isn't used while `offline` is set" in ran(session(offline=True), "tools.web.add(first=1)")
