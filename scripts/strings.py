@@ -27,7 +27,7 @@ NOT_PROSE = re.compile(rf"\(\?[:P<!=]|\\[bswd]|^\s*[(<]|^{CODE}|\n{CODE}")
 # and a search for the old name also changes messages: "Call wait() or cancel()" once became "ResolvedCall wait() ...".
 KNOWN_NAMES = frozenset(
     "AsyncInterpreter BaseLanguage Computer Llm OpenInterpreter Picture Tool "
-    "AppleScript Browser Calendar Chromium Completions Contacts HTML Mail Markdown Python R React SQL SVG "
+    "AppleScript Browser Calendar Chromium Completions Contacts HTML JavaScript Mail Markdown Python R React SQL SVG "
     "Access Entry Host Preview Recording Screen".split()
 )
 
