@@ -72,6 +72,13 @@ class CodeName(NamedTuple):
     tools: str  # (agent) -> an iterable of `tools.Tool`, each named `NAME.METHOD`
 
 
+class MoreMethods(NamedTuple):
+    """Methods that the leaf adds to a tool of the computer, such as `computer.files`."""
+
+    tool: str
+    kind: str  # a class based on the tool's own, with the same name
+
+
 class Leaf(NamedTuple):
     name: str
     package: str  # the folder or module that can be deleted, below `interpreter`
@@ -90,6 +97,7 @@ class Leaf(NamedTuple):
     observers: tuple[Part, ...] = ()  # (agent) -> what watches a turn, like `os_mode.ScreenControl`
     engines: tuple[Engine, ...] = ()
     names: tuple[CodeName, ...] = ()
+    computer: tuple[MoreMethods, ...] = ()
 
     @property
     def is_present(self) -> bool:
@@ -238,6 +246,13 @@ ROWS: tuple[Leaf, ...] = (
         ),
         prompt=(Part("mcp", "interpreter.mcp.tools:prompt_lines", _MCP_FILES),),
         tools=(Part("mcp", "interpreter.mcp.tools:make_tools", _MCP_FILES),),
+    ),
+    Leaf(
+        name="repo",
+        package="repo",
+        about="Work in repositories",
+        docs=("repositories.md",),
+        computer=(MoreMethods("files", "interpreter.repo.files:Files"),),
     ),
     Leaf(name="notebook", package="frontends.notebook", about="The display in Jupyter notebooks", extra="jupyter"),
     Leaf(

@@ -150,6 +150,8 @@ def test_access_to_secrets_is_found() -> None:
     ("code", "effect"),
     [
         ("computer.files.edit('x', 'a', 'b')", ("write", "x")),
+        ("computer.files.replace('x', 'a', 'b')", ("write", "x")),
+        ("computer.files.patch('*** Begin Patch\\n*** Delete File: x\\n*** End Patch')", ("delete", "x")),
         ("computer.files.read(path='x')", ("read", "x")),
         ("computer.skills.save('f', 'import os; os.remove(\"x\")')", ("delete", "x")),
     ],

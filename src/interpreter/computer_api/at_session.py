@@ -21,10 +21,10 @@ from interpreter.errors import ComputerError, SandboxUnavailableError
 from interpreter.runtimes.launch import RuntimeContext, Start, run_to_end
 
 WORK = "interpreter.computer_api.files.work"
-FOLDER = Path(__file__).parent / "files" / "work"
+ROOT = Path(__file__).parent.parent
 CALL_TIMEOUT = 120.0
-# Its package is made from the sources that come with the request. Nothing is imported from the directory of the
-# session, where `-c` would look first.
+# Its modules come with the request, under their own names. Nothing is imported from the directory of the session, where
+# `-c` would look first.
 PROGRAM = """
 import sys
 sys.path = [path for path in sys.path if path]
@@ -33,11 +33,11 @@ asked = json.loads(sys.stdin.buffer.read())
 class Sources(importlib.abc.MetaPathFinder, importlib.abc.InspectLoader):
     def find_spec(self, name, path=None, target=None):
         known = name in asked["sources"]
-        return importlib.util.spec_from_loader(name, self, is_package="." not in name) if known else None
+        return importlib.util.spec_from_loader(name, self, is_package=not asked["sources"][name]) if known else None
     def get_source(self, name):
         return asked["sources"][name]
 sys.meta_path.insert(0, Sources())
-work = getattr(importlib.import_module("_work." + asked["module"]), asked["function"])
+work = getattr(importlib.import_module(asked["module"]), asked["function"])
 try:
     result = {"value": work(**asked["arguments"])}
 except (OSError, ValueError, LookupError, ImportError) as error:
@@ -56,14 +56,15 @@ def called_from_sandbox() -> bool:
 
 
 def do(computer: Computer, module: str, function: str, /, apart: bool = False, **arguments: Any) -> Any:
-    """Call one of the functions of `files/work`, with the session's directory as its folder.
+    """Call a function of a module in `files/work`, or of a leaf's, with the session's directory as its folder.
 
+    A leaf's module has its full name, and imports only what is beside it and in `files/work`.
     `apart`: in a separate process, which can always be interrupted.
     """
     shared = context_of(computer)
     arguments = {"folder": shared.cwd, **arguments}
     if shared.containment is None and not apart:
-        return getattr(import_module(f"{WORK}.{module}"), function)(**arguments)
+        return getattr(import_module(_full_name(module)), function)(**arguments)
     return _ask(shared, [sys.executable, "-I"], module, function, arguments)
 
 
@@ -108,7 +109,9 @@ def _ask(
     seconds: float = CALL_TIMEOUT,
 ) -> Any:
     plain = Start([*python, "-c", PROGRAM], shared.environment(), shared.cwd)
-    request = {"sources": _sources(), "module": module, "function": function, "arguments": arguments}
+    name = _full_name(module)
+    sources = _sources(name.rpartition(".")[0])
+    request = {"sources": sources, "module": name, "function": function, "arguments": arguments}
     try:
         answer = run_to_end(plain, shared.containment, json.dumps(request).encode(), seconds)
     except TimeoutError as error:
@@ -126,7 +129,18 @@ def _ask(
     raise failure
 
 
+def _full_name(module: str) -> str:
+    return module if "." in module else f"{WORK}.{module}"
+
+
 @cache
-def _sources() -> dict[str, str]:
-    sources = {f"_work.{file.stem}": file.read_text("utf-8") for file in FOLDER.glob("*.py") if file.stem != "__init__"}
-    return {"_work": "", **sources}
+def _sources(package: str) -> dict[str, str]:
+    """Return the modules of `files/work` and of a package; the packages above them are empty."""
+    sources = {}
+    for name in {WORK, package}:
+        parts = name.split(".")
+        sources |= {".".join(parts[:depth]): "" for depth in range(1, len(parts) + 1)}
+        for file in ROOT.joinpath(*parts[1:]).glob("*.py"):
+            if file.stem != "__init__":
+                sources[f"{name}.{file.stem}"] = file.read_text("utf-8")
+    return sources

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from interpreter.config.settings import ComputerSettings
 from interpreter.errors import ComputerError
-from interpreter.leaves import leaf_of, load
+from interpreter.leaves import leaf_of, leaves, load
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -119,7 +119,9 @@ TOOLS = {
 
 
 def kind_of(name: str) -> type[ComputerTool]:
-    kind_class: type[ComputerTool] = load(f"interpreter.computer_api.{TOOLS[name]}")
+    """Return the class of a tool, or the one of a leaf that adds methods to it."""
+    more = (row.kind for leaf in leaves() for row in leaf.computer if row.tool == name)
+    kind_class: type[ComputerTool] = load(next(more, f"interpreter.computer_api.{TOOLS[name]}"))
     return kind_class
 
 

@@ -75,6 +75,11 @@ def _apply_plain(does: Does, called: Called) -> None:
     match does.kind:
         case word if word in ON_PATHS:
             doing.on_paths(word, path)
+        case "patch":
+            for verb, name in re.findall(r"^\*\*\* (Add|Update|Delete|Move)(?: to| File): (.+)$", text, re.MULTILINE):
+                doing.on_paths({"Delete": "delete", "Update": "edit"}.get(verb, "write"), name)
+            if HOLE in text:
+                doing.write(HOLE)
         case "writearchive":
             doing.write(f"{path}.*")
         case "unpack":

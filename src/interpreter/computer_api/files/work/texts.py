@@ -86,17 +86,22 @@ def edit(folder: str, path: str, original_text: str, replacement_text: str) -> D
         advice = f"Nothing in {path} is similar. Read it first: computer.files.read({path!r})"
         raise ValueError(f"{NOT_FOUND} " + (f"Did you mean one of these? {', '.join(close)}" if close else advice))
     changed = text.replace(original, replacement)
-    try:
-        data = mark + changed.encode(encoding, "surrogatepass")
-    except UnicodeEncodeError as error:
-        odd, kind = changed[error.start], NAMES.get(encoding, encoding)
-        raise ValueError(f"{path} is encoded in {kind}, which has no {odd!r}. Convert the file first.") from None
+    data = encoded(changed, mark, encoding, path)
     if changed != text:
-        _write(full(folder, path), data, path)
+        write(full(folder, path), data, path)
     return {"path": path, "replaced": count}
 
 
-def _write(path: str, data: bytes, name: str) -> None:
+def encoded(text: str, mark: bytes, encoding: str, name: str) -> bytes:
+    """Return what `decoded` came from; ValueError if the encoding lacks a character."""
+    try:
+        return mark + text.encode(encoding, "surrogatepass")
+    except UnicodeEncodeError as error:
+        odd, kind = text[error.start], NAMES.get(encoding, encoding)
+        raise ValueError(f"{name} is encoded in {kind}, which has no {odd!r}. Convert the file first.") from None
+
+
+def write(path: str, data: bytes, name: str) -> None:
     """Write a file so that it is the old one or the new one, never a part; a link stays a link."""
     target = os.path.realpath(path)
     try:
