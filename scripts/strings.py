@@ -28,7 +28,7 @@ NOT_PROSE = re.compile(rf"\(\?[:P<!=]|\\[bswd]|^\s*[(<]|^{CODE}|\n{CODE}")
 KNOWN_NAMES = frozenset(
     "AsyncInterpreter BaseLanguage Computer Llm OpenInterpreter Picture Tool "
     "AppleScript Browser Calendar Chromium Completions Contacts HTML JavaScript Mail Markdown Python R React SQL SVG "
-    "Access Entry Host Preview Recording Screen".split()
+    "Access Entry File Host Preview Recording Screen".split()
 )
 
 

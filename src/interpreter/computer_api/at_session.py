@@ -136,7 +136,7 @@ def _full_name(module: str) -> str:
 @cache
 def _sources(package: str) -> dict[str, str]:
     """Return the modules of `files/work` and of a package; the packages above them are empty."""
-    sources = {}
+    sources = dict[str, str]()
     for name in {WORK, package}:
         parts = name.split(".")
         sources |= {".".join(parts[:depth]): "" for depth in range(1, len(parts) + 1)}
