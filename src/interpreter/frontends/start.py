@@ -152,12 +152,12 @@ def _resume(parsed: Parsed, terminal: Terminal, interpreter: OpenInterpreter) ->
 
 def end(interpreter: OpenInterpreter) -> None:
     """Save the variables, end the runtimes and close the journal."""
-    if "journal" in vars(interpreter) and "computer" in vars(interpreter) and interpreter.journal.path is not None:
+    if "agent" in vars(interpreter) and interpreter.journal.path is not None:
         with suppress(KeyboardInterrupt):  # the user does not want to wait for it
             interpreter.save_variables_now(interpreter.save_variables_exit_seconds)
     if "computer" in vars(interpreter):
         interpreter.computer.terminate()
-    if "journal" in vars(interpreter):
+    if "agent" in vars(interpreter):
         interpreter.journal.close()
 
 

@@ -430,7 +430,7 @@ class SessionManager:
         made.conversation_history_path = str(self.root(owner))
         if "computer" in vars(template):
             made.computer.languages = template.computer.languages
-        if "tools" in vars(template):
+        if "agent" in vars(template):
             made.tools.copy_from(template.tools)
         change_settings(made, settings, template)
         return made

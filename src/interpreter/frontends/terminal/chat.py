@@ -192,7 +192,7 @@ def _next_message(terminal: Terminal, reader: Prompt | LineReader, interpreter: 
             if pressed:
                 # Inside the `try`, because the next Ctrl-C may come while this is shown.
                 terminal.display.line("Press Ctrl-C again, or Ctrl-D, to exit.")
-            has_run = "timeline" in vars(interpreter)  # made with the first block
+            has_run = "agent" in vars(interpreter)
             with interpreter.timeline.variables.saved_when_idle() if has_run else nullcontext():
                 return reader.read(terminal.typed.take_all())
         except EOFError:
