@@ -77,6 +77,7 @@ class BaseLanguage:
     implementation: str = ""
     programs: Sequence[str] = ()  # one of these has to be installed
     has_version: bool = True  # whether to ask `version` for a version, and not only look for the programs
+    keeps_variables: bool = True  # whether later blocks see what a block leaves behind
     restorable: bool = False  # whether its variables can return to earlier states
     runs_on: str = ""  # the machine that its code runs on, if that is not this one
     covered_by_undo: bool = True  # whether changes that its blocks make to workspace files can be undone

@@ -160,6 +160,7 @@ class Fish(_Row):
 class HTML(_Row):
     implementation = "interpreter.languages.html:HTML"
     name = "HTML"
+    keeps_variables = False
     aliases: Sequence[str] = ("htm",)
     file_extension = "html"
     quotes_paths = True
@@ -186,6 +187,7 @@ class React(HTML):
 class PowerShell(_Row):
     implementation = "interpreter.languages.powershell:PowerShell"
     name = "PowerShell"
+    keeps_variables = False
     aliases = ("pwsh", "posh")
     file_extension = "ps1"
     lexer = "powershell"
@@ -199,6 +201,7 @@ class PowerShell(_Row):
 class AppleScript(_Row):
     implementation = "interpreter.languages.applescript:AppleScript"
     name = "AppleScript"
+    keeps_variables = False
     file_extension = "applescript"
     comment = "--"
     cell_magic = "%%script osascript"

@@ -49,8 +49,9 @@ def analyze(
     except Exception as error:  # noqa: BLE001 - an analysis from outside may raise anything: then the block may do anything
         notes.not_known(name, f"{FAILED} ({type(error).__name__}: {error})", 1, "unparsed")
     steps = tuple(doing.done() for doing in notes.steps if not doing.dropped)
-    keeps = described.run is not BaseLanguage.run and described.restore is BaseLanguage.restore
-    lasting = described.name if keeps else ""
+    can_run = described.implementation or described.run is not BaseLanguage.run
+    is_lasting = can_run and described.keeps_variables and not described.restorable
+    lasting = described.name if is_lasting else ""
     return Effects(name, location.workspace, steps, defines, lasting, described.runs_on, started_in or "")
 
 
