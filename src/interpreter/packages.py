@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import os
 import site
-import sysconfig
 from collections.abc import Iterator
 from contextlib import suppress
 from pkgutil import resolve_name
@@ -36,7 +35,7 @@ _broken: dict[EntryPoint, str] = {}
 
 def entry_points(group: Group) -> list[EntryPoint]:
     """List what packages add to a group, without importing it."""
-    folders = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}
+    folders = set(site.getsitepackages())
     if __file__.startswith(site.getuserbase() + os.sep):
         folders.add(site.getusersitepackages())
     installed = tuple((folder, os.stat(folder).st_mtime_ns) for folder in sorted(folders) if os.path.isdir(folder))
