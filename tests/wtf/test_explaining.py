@@ -193,7 +193,8 @@ def test_a_profile_can_set_another_model(home: Path, tmp_path: Path) -> None:
 def test_no_conversation_is_saved(home: Path) -> None:
     with ModelServer([text("a")]) as server:
         wtf(OPENAI_API_BASE=server.base_url, OPENAI_API_KEY="key", **FAILED)
-    assert not [path for path in home.rglob("*") if path.suffix in (".jsonl", ".json")]
+    kept = [path.name for path in home.rglob("*") if path.suffix in (".jsonl", ".json")]
+    assert set(kept) <= {"packages.json"}  # a cache of what is installed
 
 
 def test_recording_twice_or_without_a_terminal_is_refused() -> None:
