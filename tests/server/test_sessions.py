@@ -269,6 +269,7 @@ def test_sessions_can_be_listed_searched_forked_exported_and_deleted(home: Path)
             row["id"] for row in served.http.get("/api/sessions", params={"q": "sharks one"}).json()["sessions"]
         ] == [one]
         assert served.http.get("/api/sessions", params={"q": "100%"}).json()["sessions"] == []
+        assert served.http.get("/api/sessions", params={"before": 10**20}).status_code == 400
         served.http.patch(f"/api/sessions/{two}", json={"title": "Über Wale"})
         for words in ("Über", "über", "ÜBER wale"):
             assert [row["id"] for row in served.http.get("/api/sessions", params={"q": words}).json()["sessions"]] == [

@@ -67,6 +67,7 @@ _CHUNK = 256 * 1024
 _MAX_FILES = 2000
 _MAX_WINDOW = 500  # rows or columns of a table in one answer
 _BYTES = "application/octet-stream"
+_MAX_NUMBER = 2**53  # that JavaScript counts to; databases and Python's own libraries refuse larger ones
 _CONFIRM = "delete all my data"
 
 
@@ -970,8 +971,9 @@ def checked(value: Any, schema: Schema, where: str) -> Any:
         raise wrong(f"must be of type {kind}")
     if "enum" in schema and value not in schema["enum"]:
         raise wrong(f"must be one of {', '.join(map(str, schema['enum']))}")
-    if isinstance(value, (int, float)) and not schema.get("minimum", value) <= value <= schema.get("maximum", value):
-        raise wrong(f"must be from {schema.get('minimum')} to {schema.get('maximum')}")
+    low, high = schema.get("minimum", -_MAX_NUMBER), schema.get("maximum", _MAX_NUMBER)
+    if isinstance(value, (int, float)) and not low <= value <= high:
+        raise wrong(f"must be from {low} to {high}")
     if isinstance(value, str):
         if "\x00" in value or len(value) < schema.get("minLength", 0):
             raise wrong("must not be empty, or have a null character in it")
