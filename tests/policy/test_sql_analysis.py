@@ -74,6 +74,9 @@ def test_sql_that_may_do_anything_is_unknown(code: str) -> None:
     [
         ("sqlite:///a.db", "select 1", {("read", "a.db")}),
         ("sqlite:///a.db", "delete from t", {("read", "a.db"), ("write", "a.db"), ("database", "a.db")}),
+        ("sqlite:///a.db", "pragma table_info(t)", {("read", "a.db")}),
+        ("mssql+pyodbc://db.example/x", r"select 'a\'; drop table t; -- '",
+         {("network", "db.example"), ("database", "mssql+pyodbc")}),
         ("postgresql://u:p@db.example/x", "select 1", {("network", "db.example")}),
         ("postgresql://u:p@db.example/x", "with d as (delete from t returning *) select * from d",
          {("network", "db.example"), ("database", "postgresql")}),
@@ -104,6 +107,13 @@ def test_a_later_block_may_change_an_attached_database() -> None:
         ("shell", "psql postgresql://a.example/x -L log -c 'select 1'", {("network", "a.example"), ("write", "log")}),
         ("shell", "psql -h a.example -c '\\dt'", {("network", "a.example")}),
         ("python", "import polars as pl\npl.sql(\"from read_csv('http://a.example/x')\")", {("network", "a.example")}),
+        ("python", "con.execute('select 1; -- the first')", set()),
+        ("python", "con.execute('pragma user_version')", set()),
+        ("python", "con.execute('pragma user_version(5)')", {("database", "a database")}),
+        # Which of these is text depends on the database, which is not known here.
+        ("python", r"""con.execute("select 'a\\'; drop table t; -- '")""", {("database", "a database")}),
+        ("python", r"""con.execute("select 'a\\''; drop table t; -- '")""", {("database", "a database")}),
+        ("python", 'con.execute("select 1 /* /* */; drop table t; -- */")', {("database", "a database")}),
         (
             "python",
             "import pandas as pd\npd.read_sql('select 1', 'postgresql://a.example/x')",

@@ -27,7 +27,12 @@ DIALECTS = {
     "mariadb": ("mysql", "duckdb"),
     "psql": ("postgres", "duckdb"),
     "postgresql": ("postgres", "duckdb"),
+    "postgres": ("postgres", "duckdb"),
     "sqlcmd": ("tsql",),
+    "mssql": ("tsql",),
+    "oracle": ("oracle",),
+    "snowflake": ("snowflake",),
+    "bigquery": ("bigquery",),
     "clickhouse-client": ("clickhouse",),
 }
 ATTACHED = "sql attached"  # among the known functions: the database files that an earlier block has attached
@@ -35,6 +40,8 @@ CLOUD = ("md:", "motherduck:")
 _HOLE = "hole_in_sql"
 _MAX_LENGTH = 50_000
 _MAX_DEPTH = 100
+# Where databases disagree on what is text and what is code: `'a\\'`, MySQL's `#`, `$$`, comments in comments.
+_AMBIGUOUS = re.compile(r"\\['\"`]|#|\$\w*\$|/\*(?:(?!\*/).)*/\*", re.DOTALL)
 _PLACEHOLDER = re.compile(r"%\(\w+\)s|%s\b")
 _STATEMENT = re.compile(r"(?:'(?:[^']|'')*'|\"[^\"]*\"|--[^\n]*|/\*.*?\*/|\$(\w*)\$.*?\$\1\$|[^;])+", re.DOTALL)
 _SHELL_COMMAND = re.compile(r"^[ \t]*([.\\][a-zA-Z!?+]+)[ \t]*(.*)$", re.MULTILINE)
@@ -48,7 +55,7 @@ _ACTS = frozenset(
 )
 _ASKS = frozenset(
     "select union intersect except subquery table values pivot describe show summarize use transaction commit rollback "
-    "detach".split()
+    "detach semicolon".split()
 )  # fmt: skip
 
 
@@ -132,6 +139,12 @@ class _Statements:
         self.changes = False
 
     def look(self, code: str) -> None:
+        if len(dialects := self.dialects) > 1 and _AMBIGUOUS.search(code):
+            for dialect in dialects:
+                self.dialects = (dialect,)
+                self.look(code)
+            self.dialects = dialects
+            return
         trees = _parsed(code, self.dialects)
         pieces = [match[0] for match in _STATEMENT.finditer(code) if match[0].strip()] if trees is None else []
         if len(pieces) > 1:
@@ -268,13 +281,11 @@ class _Statements:
             self.unknown(f"what the setting {name} does")
 
     def pragma(self, text: str) -> None:
-        match = re.match(r"PRAGMA\s+(?:\w+\.)?(\w+)\s*(=?)", text, re.IGNORECASE)
+        match = re.match(r"PRAGMA\s+(?:\w+\.)?(\w+)\s*([=(]?)", text, re.IGNORECASE)
         name = match[1].lower() if match else ""
-        if match and match[2] and name in listed("sql.txt", "@changing_pragma"):
-            self.changes = True
-        elif not match or (
-            (match[2] or name not in listed("sql.txt", "@pragma")) and name not in listed("sql.txt", "@setting")
-        ):
+        if match and name in listed("sql.txt", "@changing_pragma"):
+            self.changes = self.changes or bool(match[2]) or name in ("optimize", "wal_checkpoint")
+        elif name not in listed("sql.txt", "@pragma") | listed("sql.txt", "@setting"):
             self.unknown(f"what PRAGMA {name} does")
 
     def command(self, word: str, rest: str) -> None:
