@@ -77,6 +77,13 @@ def test_a_deletion_is_found_wherever_it_is(code: str) -> None:
     assert ("delete", "x") in seen("shell", code)
 
 
+UPLOAD_PACK = {
+    ("network", "a.example"),
+    ("write", "b"),
+    ("unknown", "git with a setting that may start programs"),
+}
+
+
 @pytest.mark.parametrize(
     ("code", "effects"),
     [
@@ -90,6 +97,14 @@ def test_a_deletion_is_found_wherever_it_is(code: str) -> None:
         ("./run", {("program", "./run")}),
         ("curl -o f https://a.example/x", {("network", "a.example"), ("write", "f")}),
         ("git clone git@host.example:a/b.git", {("network", "host.example"), ("write", "b")}),
+        ("git clone --depth 1 -b main https://a.example/b/c", {("network", "a.example"), ("write", "c")}),
+        ("git clone host:b.git", {("network", "host"), ("write", "b")}),
+        ("git clone ../b d", {("read", "../b"), ("write", "d")}),
+        ("git clone https://a.example/b -u 'touch x'", UPLOAD_PACK),
+        ("git config user.name", set()),
+        ("git branch -vv", set()),
+        ("git branch -v x", {("write", ".git")}),
+        ("git branch -r -d origin/x", {("write", ".git")}),
         ("ssh me@host.example ls", {("network", "host.example")}),
         ("echo x > /dev/null 2>&1", set()),
     ],

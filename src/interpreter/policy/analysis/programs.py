@@ -584,6 +584,13 @@ def patch(call: CommandCall, arguments: Arguments, doing: StepEffects, notes: No
 # -- git ----------------------------------------------------------------------------------------------------------
 
 _GIT_PLAIN_SETTING = re.compile(r"user\.|color\.|init\.defaultbranch$|pull\.rebase$|push\.default$", re.IGNORECASE)
+# The options of a verb that take a word. Others of `clone` are not listed, so that they are "can't tell".
+_GIT_VALUES = {
+    "": "-m -F -b -B -o --output --message --branch --origin --depth",
+    "clone": "-b -o -j -c -u --branch --origin --depth --jobs",
+    "log": "-n --output --max-count",
+}
+_GIT_BRANCH_CHANGES = re.compile(r"-[a-zA-Z]*[dDmMcCfut]|--(delete|move|copy|force|set-up|unset-up|edit|track)")
 _GIT = ("@git_reads", "@git_writes", "@git_get", "@git_send")
 
 
@@ -598,7 +605,7 @@ def git(call: CommandCall, arguments: Arguments, doing: StepEffects, notes: Note
         return
     verb, rest = top.operands[0], top.operands[1:]
     kind = next((kind for kind in _GIT if verb in listed("programs.txt", kind)), "")
-    arguments = Arguments(rest, "-m -F -b -B -o --output --message -n -u")
+    arguments = Arguments(rest, _GIT_VALUES.get(verb, _GIT_VALUES[""]))
     hidden = [
         word for word in rest if word.startswith(("--output=", "--open-files-in-pager", "-O")) or word == "--output"
     ]
@@ -618,15 +625,27 @@ def git(call: CommandCall, arguments: Arguments, doing: StepEffects, notes: Note
     doing.read(*(word for word in arguments.operands if kind == "@git_reads" and word.startswith(("/", "~", ".."))))
     if arguments.has("-O", "--open-files-in-pager", "-x", "--edit", "-e") and verb not in ("clean", "add"):
         doing.unknown("git may start programs")
-    only_lists = "=".join([verb, *rest[:1]]) in listed("programs.txt", "@git_lists")
+    only_lists = "=".join([verb, *rest[:1]]) in listed("programs.txt", "@git_lists") or (
+        verb == "config" and len(rest) == 1 and not rest[0].startswith("-")
+    )
+    if verb == "branch" and (
+        any(map(_GIT_BRANCH_CHANGES.match, rest)) or (arguments.operands and rest[0] in ("-v", "-vv"))
+    ):
+        only_lists = False
     own_files = f"{folder}/.git".removeprefix("./")
     if kind in ("@git_get", "@git_send"):
         operands = arguments.operands
-        address = next((word for word in operands if re.search(r"://|^[\w.-]+@[\w.-]+:", word)), "")
-        doing.network(address, kind.removeprefix("@git_"))
+        repository = operands[: 2 if verb == "submodule" else 1]
+        address = next((word for word in repository if re.search(r"://|^(?:[\w.-]+@)?[\w.-]+:", word)), "")
+        if verb == "clone" and re.match(r"file://|[^:\0]+(/|$)", operands[0] if operands else ""):
+            doing.read(operands[0])
+        else:
+            doing.network(address, kind.removeprefix("@git_"))
         if verb == "clone":
-            named = address.rstrip("/").rsplit("/", 1)[-1].removesuffix(".git")
+            named = re.split(r"[/:]", "".join(operands[:1]).rstrip("/"))[-1].removesuffix(".git")
             doing.write(operands[1] if len(operands) > 1 else named)
+            if arguments.has("-c", "-u"):
+                doing.unknown("git with a setting that may start programs")
         elif verb != "ls-remote":
             doing.write(own_files, how="git", operation="edit")
         if verb in ("pull", "submodule"):
