@@ -285,18 +285,7 @@ class OpenInterpreter(InterpreterSettings):
 
     def _chunks_of(self, message: Any) -> Generator[Chunk]:
         """The events of a turn as 0.4.3 streams them; with `stream_all`, also those that 0.4.3 did not have."""
-        from interpreter.messages import as_original
-
-        everything = self.stream_all
-        with closing(self.respond(message)) as events:
-            for event in events:
-                chunk = event.chunk
-                if chunk is not None and not everything:
-                    chunk = as_original(chunk)
-                if chunk is not None:
-                    yield chunk
-                if event.kind == "confirmation":
-                    self.session.questions.consent_by_continuing(event.data["question"])
+        yield from self.session.perform(self.agent.turn(message), self.agent.actor).chunks(self.stream_all)
 
     def respond(self, message: Any) -> Generator[Event]:
         """Send a message and yield the events of the turn. `chat` yields the same as LMC chunks."""

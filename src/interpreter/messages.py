@@ -77,7 +77,7 @@ def as_original(chunk: Chunk) -> Chunk | None:
     """The chunk as 0.4.3 streams it, without our extra keys; None if 0.4.3 has no such type."""
     if chunk["type"] not in _ORIGINAL:
         return None
-    if chunk.keys() <= _ORIGINAL_KEYS:
+    if _ORIGINAL_KEYS.issuperset(chunk):
         return chunk
     return {key: value for key, value in chunk.items() if key in _ORIGINAL_KEYS}  # type: ignore[return-value]
 

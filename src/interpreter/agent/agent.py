@@ -149,7 +149,7 @@ class Agent:
         """Run a block for the model, with the same approval as any other."""
         from interpreter.computer_api.computer import block_chunks
 
-        return block_chunks(self.session.perform(Block(language, code), self.actor).chunks)
+        return block_chunks(self.session.perform(Block(language, code), self.actor).chunks())
 
     @property
     def runtimes(self) -> RuntimePool:

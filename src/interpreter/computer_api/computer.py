@@ -274,7 +274,7 @@ class Computer(ComputerSettings):
 
             chunks = block_chunks(front_end().show_events(self.interpreter, performance))  # it handles Ctrl-C itself
         else:
-            chunks = Guarded(block_chunks(performance.chunks), partial(self.session.cancel, block))
+            chunks = Guarded(block_chunks(performance.chunks()), partial(self.session.cancel, block))
         if stream:
             everything = self.settings is not None and self.settings.stream_all
             return chunks if everything else _until_end(only_original(chunks))
@@ -297,7 +297,7 @@ class Computer(ComputerSettings):
 
     def stream(self, language: str, code: str) -> Generator[Chunk]:
         """Run code and yield its chunks; errors are part of the output."""
-        return block_chunks(self.session.perform(Block(language, code), self.user).chunks)
+        return block_chunks(self.session.perform(Block(language, code), self.user).chunks())
 
     def preview(self, language: str, code: str) -> Any:
         """A dry run of a block in a copy-on-write view of the workspace."""

@@ -249,10 +249,9 @@ class RuntimePool:
         runtime = self.runtime(block.language)
         if any(isinstance(other, Block) and other.runtime is runtime for other in block.ancestors()):
             raise BusyError(f"The {runtime.name} runtime is busy with the code that made this call.")
-        self.apply_sandbox()
         if block.replay is None:
             self.end_dry_run()
-            self.warm(block.language)
+        self._start(runtime, block.replay is None)
         return runtime
 
     def execute(self, block: Block) -> Generator[Step]:
@@ -260,7 +259,7 @@ class RuntimePool:
         shared, session = self.context, self._computer.session
         outer = self.active, shared.action, shared.ask, shared.cancelled
         try:
-            shared.action, shared.ask = block, partial(session.ask, action=block)
+            shared.action, shared.ask, shared.cancelled = block, partial(session.ask, action=block), block.is_cancelled
             uses_environment = getattr(block.runtime, "uses_environment", False)
             if self is not self._computer.runtimes and not self._is_announced:
                 self._is_announced = True
@@ -300,7 +299,6 @@ class RuntimePool:
         """Run a block in the present runtime of its language."""
         self.active = block.runtime = self.runtime(block.language)
         self.active.on_end = block.mark_over
-        self.context.cancelled = block.is_cancelled
         if getattr(self.active, "installer", "") or getattr(self.active, "uses_environment", False):
             yield from self._run_with_packages(block, cast("LiveLanguage", self.active))
         elif self.active.handles_interrupts:
@@ -353,14 +351,16 @@ class RuntimePool:
 
     def warm(self, language: str) -> None:
         """Start a runtime ahead of its first block, without waiting for it."""
+        if self._computer.get_language(language) is not None:
+            self._start(self.runtime(language))
+
+    def _start(self, instance: BaseLanguage, live: bool = True) -> None:
+        """Apply the sandbox, and with `live` start the process of a runtime that has one."""
         from interpreter.runtimes.live import LiveLanguage
 
-        if self._computer.get_language(language) is None:
-            return
-        instance = self.runtime(language)
-        if isinstance(instance, LiveLanguage) and not self._awaits_choice(instance):
-            with self._lock:  # a turn warms what it is about to need while another thread's block begins
-                self.apply_sandbox()
+        with self._lock:  # a turn warms what it is about to need while another thread's block begins
+            self.apply_sandbox()
+            if live and isinstance(instance, LiveLanguage) and not self._awaits_choice(instance):
                 instance.start()
 
     def send_keys(self, keys: bytes) -> None:

@@ -19,7 +19,7 @@ from contextvars import Context
 from typing import Any, Literal, Protocol
 
 from interpreter.errors import BusyError, InterpreterError, NotPermittedError, UsageError
-from interpreter.messages import Chunk
+from interpreter.messages import Chunk, as_original
 from interpreter.questions import REFUSE, Answer, Question, Questions
 from interpreter.session.actions import ACTION, Action, ActionContext, Approver, Runner
 from interpreter.session.actor import Actor, ActorKind, Permissions
@@ -63,9 +63,9 @@ class Lane:
                         return True
                     other = self.holder
                 if other is not None:  # finish it if no one else will: it is over, or this thread left it suspended
-                    if other.thread == holder.thread and not other.can_finish():
+                    if other.thread is holder.thread and not other.can_finish():
                         other.action.cancel()
-                    if (other.thread == holder.thread or other.can_finish()) and other.finish():
+                    if (other.thread is holder.thread or other.can_finish()) and other.finish():
                         self.release(other)  # it has done so itself, unless an interrupt came in between
                         continue
                 if not wait:
@@ -218,10 +218,8 @@ class Session:
         hold = self._running.get(action)
         if hold is None:
             return
-        here = threading.get_native_id()
-        if hold.thread != here and any(thread.native_id == hold.thread for thread in threading.enumerate()):
-            raise BusyError(action.describe())
-        if hold.is_driven_here():  # the code that it runs asks for this
+        is_read_elsewhere = hold.thread is not threading.current_thread() and hold.thread.is_alive()
+        if is_read_elsewhere or hold.is_driven_here():  # or the code that it runs asks for this
             raise BusyError(action.describe())
         with hold.busy:
             hold.steps.close()
@@ -465,14 +463,14 @@ class _Hold:
     def __init__(self, action: Action, steps: Callable[[_Hold], Generator[Event]]) -> None:
         self.action = action
         self.steps = steps(self)
-        self.thread = threading.get_native_id()  # its consumer; unlike `get_ident`, no later thread gets the same
-        self.driver = 0  # the thread that is inside
+        self.thread = threading.current_thread()  # its consumer
+        self.driver: threading.Thread | None = None  # the thread that is inside
         self.buffer: deque[Event] = deque()  # what another thread read in the consumer's place
         self.error: BaseException | None = None
         self.busy = threading.Lock()  # held while a thread drives the steps
         self.abandoned = False
 
-    def next(self, here: int) -> Event:
+    def next(self, here: threading.Thread) -> Event:
         if self.buffer:
             return self.buffer.popleft()
         if self.error is not None:
@@ -483,12 +481,12 @@ class _Hold:
         try:
             return next(self.steps)
         finally:
-            self.driver = 0
+            self.driver = None
             ACTION.reset(token)
 
     def is_driven_here(self) -> bool:
         """Whether this thread is inside, further up the stack."""
-        return self.busy.locked() and self.driver == threading.get_native_id()
+        return self.busy.locked() and self.driver is threading.current_thread()
 
     @property
     def is_over(self) -> bool:
@@ -503,7 +501,7 @@ class _Hold:
         if not self.busy.acquire(blocking=False):
             return False
         token = ACTION.set(self.action)
-        self.driver = threading.get_native_id()
+        self.driver = threading.current_thread()
         try:
             if self.abandoned and not self.is_over:
                 self.action.cancel()
@@ -514,7 +512,7 @@ class _Hold:
         except BaseException as error:  # noqa: BLE001 - raised when its consumer continues reading
             self.error = error
         finally:
-            self.driver = 0
+            self.driver = None
             ACTION.reset(token)
             self.busy.release()
         return True
@@ -530,23 +528,28 @@ class Performance(Iterator[Event]):
         action.on_over = session.lane.wake
 
     def __next__(self) -> Event:
-        hold, here = self._hold, threading.get_native_id()
-        if hold.driver == here and hold.busy.locked():
+        hold, here = self._hold, threading.current_thread()
+        if hold.driver is here and hold.busy.locked():
             raise BusyError("This thread is already reading this action.")
         try:
             with hold.busy:
                 hold.thread = here
                 return hold.next(here)
         finally:
-            if hold.is_over:
+            if self.action.over:
                 self._session.lane.wake()
 
-    @property
-    def chunks(self) -> Generator[Chunk]:
-        """The events that have an LMC form, as chunks. As in 0.4.3, reading on past a confirmation may be consent."""
+    def chunks(self, everything: bool = True) -> Generator[Chunk]:
+        """The events that have an LMC form, as chunks. As in 0.4.3, reading on past a confirmation may be consent.
+
+        Without `everything`, only those that 0.4.3 has.
+        """
         with closing(self):
             for event in self:
-                if (chunk := event.chunk) is not None:
+                chunk = event.chunk
+                if chunk is not None and not everything:
+                    chunk = as_original(chunk)
+                if chunk is not None:
                     yield chunk
                 if event.kind == "confirmation":
                     self._session.questions.consent_by_continuing(event.data["question"])

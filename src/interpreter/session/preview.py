@@ -111,7 +111,7 @@ class Preview(AbstractContextManager["Preview"]):
             return
         try:
             action = RunPreview(self._runtimes, self._trial, self.code)
-            with closing(block_chunks(self._perform(action).chunks)) as chunks:
+            with closing(block_chunks(self._perform(action).chunks())) as chunks:
                 for chunk in chunks:
                     self.chunks.append(chunk)
                     yield chunk
