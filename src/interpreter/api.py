@@ -233,7 +233,7 @@ class OpenInterpreter(InterpreterSettings):
             if question.actor in mine and question.kind in ("block", "call"):
                 from interpreter.policy.pending import Pending
 
-                return Pending(question, self.scanner.scan)
+                return Pending(question, self.session, self.scanner.scan)
         return None
 
     # -- chatting ------------------------------------------------------------------------------------------------

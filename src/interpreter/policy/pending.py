@@ -12,6 +12,7 @@ from interpreter.questions import APPROVE, REFUSE, Answer, Question
 if TYPE_CHECKING:
     from interpreter.policy.scan import Scan
     from interpreter.sandbox.requests import Scope
+    from interpreter.session import Session
 
 
 class Pending:
@@ -21,8 +22,8 @@ class Pending:
     sandbox request asks, it doesn't.
     """
 
-    def __init__(self, question: Question, scan: Callable[[str, str], Scan]) -> None:
-        self.question, self._scan = question, scan
+    def __init__(self, question: Question, session: Session, scan: Callable[[str, str], Scan]) -> None:
+        self.question, self._session, self._scan = question, session, scan
 
     def __getattr__(self, name: str) -> Any:
         """What is known about a block (`language`, `code`, `effects`, `reason`) or a call (`name`, `words`)."""
@@ -54,7 +55,7 @@ class Pending:
         self._settle(Answer(CONTAIN))
 
     def _settle(self, answer: Answer) -> None:
-        if not self.question.settle(answer):
+        if not self._session.answer(self.question.id, answer):
             raise UsageError("This was answered already.")
 
     def scan(self) -> Scan:

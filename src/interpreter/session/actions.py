@@ -255,13 +255,16 @@ class SetPermissions(Action):
             raise NotPermittedError(f"{by.id} can't change what {target.id} may do.")
 
     def run(self, context: ActionContext) -> Generator[Step]:
+        session = context.session
+        concerned = [actor for actor in list(session.actors.values()) if actor.has_permissions_of(self._target)]
+        for actor in concerned:
+            session.publish_permissions(actor)  # so that it is known what the change changes
         if self._permissions is not None:
             self._target.replace_permissions(self._permissions)
         if self._change is not None:
             self.result = self._change()
-        for actor in list(context.session.actors.values()):
-            if actor.has_permissions_of(self._target):
-                context.session.publish_permissions(actor)
+        for actor in concerned:
+            session.publish_permissions(actor)
         self.outcome = "done"
         yield from ()
 

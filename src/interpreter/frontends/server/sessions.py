@@ -31,7 +31,7 @@ from interpreter.frontends.server.gate import LOCAL, Refused, User
 from interpreter.host import files
 from interpreter.llm.secrets import replace_secrets
 from interpreter.questions import APPROVE, Answer, QuestionKind
-from interpreter.session import Actor, Do, Event
+from interpreter.session import Actor, Event, SetPermissions
 from interpreter.session.events import events_after, redacted
 from interpreter.session.journal import SavedSession, Summary
 from interpreter.session.journal.file import NAME, Facts, read_summary
@@ -116,9 +116,10 @@ class LiveSession:
 
     def change(self, settings: dict[str, Any], user: User) -> None:
         """Change settings for a client, also while something is being done."""
-        action = Do("settings", lambda: change_settings(self.interpreter, settings, self._hub.template))
-        action.needs_lane = False
-        self.interpreter.session.perform(action, self.actor(user)).result()
+        agent, template = self.interpreter.agent, self._hub.template
+        action = SetPermissions(agent.actor, change=lambda: change_settings(self.interpreter, settings, template))
+        action.kind = "settings"
+        agent.session.perform(action, self.actor(user)).result()
 
     def while_idle(self, function: Callable[[], object]) -> None:
         """Do something short, unless something is being done; nothing begins meanwhile."""
