@@ -71,6 +71,18 @@ def test_user_blocks_can_be_undone(session: ScriptedSession) -> None:
     assert session.state == (["go on"], "3", "3")
 
 
+def test_what_saves_variables_does_not_count_as_a_process_of_the_block(session: ScriptedSession) -> None:
+    """The block's own processes do, with what they are called."""
+    computer = session.interpreter.computer
+    computer.run("python", "import os\nlarge = os.urandom(100_000_000)")
+    assert computer.runtimes.save(10**9, 60, {})  # goes on while the block is undone
+    assert session.interpreter.undo(blocks=True).variables["Python"].running == []  # type: ignore[union-attr]
+    computer.run("python", "import subprocess\nchild = subprocess.Popen(['sleep', '30'])")
+    (running,) = session.interpreter.undo(blocks=True).variables["Python"].running  # type: ignore[union-attr]
+    assert running.startswith("sleep ")
+    os.kill(int(running.partition("(")[2][:-1]), 9)
+
+
 def test_any_checkpoint_can_be_restored(session: ScriptedSession) -> None:
     session.turn("one", step(1))
     session.turn("two", step(2), step(3))

@@ -71,6 +71,8 @@ def test_what_a_client_does_is_done_in_its_name(home: Path) -> None:
         assert served.http.post(f"{path}/restore", json={"point": point}).status_code == 200
         assert served.http.get(f"{path}/export").status_code == 409  # there is nothing to export any more
         assert served.http.patch(path, json={"settings": {"mode": "plan"}}).json()["mode"] == "plan"
+        changed = [each["data"] for each in served.events(session) if each["kind"] == "permissions"]
+        assert {"actor": "agent", "mode": "plan", "sandboxed": True} in changed
         served.run(session, "print(1)")
         assert served.http.put(f"{path}/files/a.txt", content=b"a", headers=BYTES).status_code == 200
         events = [each for each in served.events(session) if each["kind"] in ("action", "undone")]

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from conversation import Chatting, chatting
 from interpreter import OpenInterpreter
+from interpreter.app.trust import switch_mode
 from interpreter.errors import NotPermittedError, SandboxUnavailableError
 from interpreter.messages import Chunk
 from interpreter.sandbox import bubblewrap
@@ -24,6 +25,7 @@ from interpreter.session import (
     Actor,
     Answer,
     Block,
+    Do,
     Event,
     Permissions,
     Question,
@@ -172,6 +174,26 @@ def test_code_that_an_action_runs_answers_as_its_actor(interpreter: OpenInterpre
         thread.join()
 
 
+def test_an_agents_action_cannot_approve_through_pending(interpreter: OpenInterpreter) -> None:
+    """Where a script answers as the user, what an agent runs answers as the agent."""
+    session, refused = interpreter.session, list[str]()
+
+    def approve() -> None:
+        try:
+            interpreter.pending.approve()  # type: ignore[union-attr]
+        except NotPermittedError as error:
+            refused.append(str(error))
+
+    with session.questions.answerable(["block"]):
+        thread, question = open_question(interpreter, interpreter.agent.actor)
+        asking = Do("look", approve)
+        asking.needs_lane = False
+        session.perform(asking, interpreter.agent.actor).result()
+        assert refused and "can't approve itself" in refused[0] and question.is_open
+        interpreter.pending.decline()  # type: ignore[union-attr]
+        thread.join()
+
+
 # -- every kind of actor in every mode ------------------------------------------------------------------------------
 
 KINDS = ("user", "agent", "child of the agent", "client", "viewer", "revoked client")
@@ -233,6 +255,14 @@ def test_a_change_of_the_mode_is_an_event(interpreter: OpenInterpreter) -> None:
     with interpreter.session.questions.answerable(["block"], lambda question: Answer("refuse")):
         run(interpreter, interpreter.agent.actor)
     assert [(event.data["actor"], event.data["mode"]) for event in changes(interpreter.session)] == [("agent", "ask")]
+
+
+def test_the_first_thing_done_may_be_a_change_of_the_mode(interpreter: OpenInterpreter) -> None:
+    _ = interpreter.session
+    switch_mode(interpreter, "plan")
+    told = {event.data["actor"]: event.data["mode"] for event in changes(interpreter.session)}
+    assert told == {"user": "plan", "agent": "plan"}
+    assert any(event.data.get("kind") == "set_permissions" for event in interpreter.session.log.read())
 
 
 def test_a_mode_that_became_stricter_while_a_block_waited_counts(interpreter: OpenInterpreter) -> None:

@@ -225,8 +225,8 @@ def test_a_tool_called_by_code_can_fork_the_session(chatting: Chatting, tmp_path
 
 
 def test_two_agents_and_two_people_act_in_one_order(chatting: Chatting, tmp_path: Path) -> None:
-    """Each event has the right actor, and blocks don't overlap."""
-    rounds = 12
+    """In 500 actions, each event has the right actor, and blocks don't overlap."""
+    rounds = 36
     interpreter, _ = chatting(
         *[reply for n in range(rounds) for reply in (tool_call("echo", f"agent {n}"), text(f"So {n}."))],
         workspace=str(tmp_path), auto_run=True,
@@ -257,6 +257,7 @@ def test_two_agents_and_two_people_act_in_one_order(chatting: Chatting, tmp_path
             thread.join(90)
             assert not thread.is_alive()
     events: list[Event] = session.log.read()
+    assert sum(event.kind == "action" and event.data["state"] == "ended" for event in events) >= 500
     printed = {
         event.ids.action: (event.ids.actor, event.data["content"])
         for event in events
