@@ -79,6 +79,15 @@ class MoreMethods(NamedTuple):
     kind: str  # a class based on the tool's own, with the same name
 
 
+class Address(NamedTuple):
+    """An address of the server, such as `/mcp`, that the leaf answers."""
+
+    path: str
+    methods: tuple[str, ...]
+    app: str  # async (the server's SessionManager, the user) -> an ASGI application
+    help: str
+
+
 class Leaf(NamedTuple):
     name: str
     package: str  # the folder or module that can be deleted, below `interpreter`
@@ -98,6 +107,7 @@ class Leaf(NamedTuple):
     engines: tuple[Engine, ...] = ()
     names: tuple[CodeName, ...] = ()
     computer: tuple[MoreMethods, ...] = ()
+    addresses: tuple[Address, ...] = ()
 
     @property
     def is_present(self) -> bool:
@@ -232,6 +242,13 @@ ROWS: tuple[Leaf, ...] = (
             Subcommand("mcp remove", "interpreter.mcp.commands:remove", "Remove an MCP server.", "NAME"),
             Subcommand("mcp test", "interpreter.mcp.commands:test", "Start an MCP server and list its tools.", "NAME"),
         ),
+        flags=(
+            Flag(
+                "mcp",
+                "interpreter.mcp.commands:serve",
+                "Be an MCP server over standard input and output, for Claude Code, VS Code and others.",
+            ),
+        ),
         magics=(
             Magic(
                 "Other",
@@ -246,6 +263,11 @@ ROWS: tuple[Leaf, ...] = (
         ),
         prompt=(Part("mcp", "interpreter.mcp.tools:prompt_lines", _MCP_FILES),),
         tools=(Part("mcp", "interpreter.mcp.tools:make_tools", _MCP_FILES),),
+        addresses=(
+            Address(
+                "/mcp", ("POST", "GET", "DELETE"), "interpreter.mcp.serving:application", "Sessions for MCP clients"
+            ),
+        ),
     ),
     Leaf(
         name="repo",

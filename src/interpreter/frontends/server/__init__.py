@@ -19,7 +19,7 @@ from interpreter.console_text import PROSE, visible
 from interpreter.errors import UsageError
 from interpreter.frontends.server import connections, openai, original, page
 from interpreter.frontends.server.gate import LOCAL, Audit, Gate, Limits, Users
-from interpreter.frontends.server.routes import ROUTES, Router, ServerState
+from interpreter.frontends.server.routes import ROUTES, Router, ServerState, leaf_routes
 from interpreter.frontends.server.sessions import SessionManager
 from interpreter.host import processes
 
@@ -43,7 +43,7 @@ class Application:
         self.users = Users(self.hub.folder, token or os.environ.get(KEY_VARIABLE) or None)
         audit = Audit(self.hub.folder / "audit.jsonl")
         self.server = ServerState(self.hub, self.users, audit, ALL_ROUTES)
-        self.router = router = Router(self.server, ALL_ROUTES)
+        self.router = router = Router(self.server, [*ALL_ROUTES, *leaf_routes()])
         limits = Limits(template.server_rate, template.server_max_body, template.server_max_upload)
         self.secure = template.server_cert is not None
         self.gate = Gate(

@@ -53,6 +53,7 @@ from interpreter.frontends.server.sessions import (
     SessionManager,
 )
 from interpreter.host.files import Folder, remove
+from interpreter.leaves import leaves, load
 from interpreter.messages import fold
 from interpreter.runtimes.state import File, RichValue, TableQuery, TableWindow, Text
 from interpreter.session import Do, Event
@@ -1024,6 +1025,30 @@ async def _body(request: Request, route: Route) -> dict[str, Any]:
         raise Refused(400, "json", "The body is not JSON.") from None
     checked(body, route.body, "The body")
     return body  # type: ignore[no-any-return]
+
+
+class _PassedOn(Response):
+    """Leaves the request to an ASGI application."""
+
+    def __init__(self, app: Any) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        await self._app(scope, receive, send)
+
+
+async def _pass_on(app: str, call: ServerRequest) -> Response:
+    return _PassedOn(await load(app)(call.server.hub, call.user))
+
+
+def leaf_routes() -> list[Route]:
+    """Make the routes that other leaves add, for owners only. They speak protocols of their own, not OpenAPI."""
+    rows = [row for leaf in leaves() for row in leaf.addresses]
+    return [
+        Route(method, row.path, partial(_pass_on, row.app), row.help, kind="write")
+        for row in rows
+        for method in row.methods
+    ]
 
 
 class Router:
