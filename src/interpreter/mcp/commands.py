@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shlex
+import sys
+from contextlib import redirect_stdout, suppress
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from interpreter.console_text import visible
-from interpreter.errors import UsageError
+from interpreter.errors import MissingLeafError, UsageError
+from interpreter.frontends.start import configured
+from interpreter.host.installation import install_hint
 from interpreter.mcp.config import Server, offers, own_file, own_servers, remember_answer, save_server, servers_for
 from interpreter.mcp.connection import Connection
 from interpreter.mcp.tools import Servers, servers_of, signature
 
 if TYPE_CHECKING:
     from interpreter.api import OpenInterpreter
+    from interpreter.frontends.flags import Parsed
     from interpreter.frontends.terminal.terminal import Terminal
 
 ADD_FORMS = """Use one of these forms:
@@ -118,6 +125,19 @@ def _parsed(given: list[str]) -> tuple[str, dict[str, Any]]:
 def _no_more(rest: list[str]) -> None:
     if rest:
         raise UsageError(f"This takes no more arguments: {shlex.join(rest)}")
+
+
+def serve(parsed: Parsed) -> int:
+    """`--mcp`: serve sessions to the program that started this one, over standard input and output."""
+    if find_spec("mcp") is None:
+        raise MissingLeafError(f"MCP needs extra packages: {install_hint('mcp')}")
+    from interpreter.mcp.serving import serve_stdio
+
+    with redirect_stdout(sys.stderr):  # profiles may print anything
+        interpreter, _ = configured(parsed)
+    with suppress(KeyboardInterrupt):
+        asyncio.run(serve_stdio(interpreter))
+    return 0
 
 
 # -- in a chat ---------------------------------------------------------------------------------------------------------
