@@ -256,9 +256,9 @@ ROWS: tuple[Leaf, ...] = (
                 "interpreter.mcp.commands:magic",
                 "MCP servers",
                 "Show the MCP servers with their state and what they wrote last. `off` and `on` turn one off for this "
-                "session; `accept` uses the servers of a file that others wrote.",
-                "[off NAME | on NAME | accept | stop NAME]",
-                ("%mcp", "%mcp off github", "%mcp accept"),
+                "session; `prompt` sends a prompt of a server; `accept` uses the servers of a file that others wrote.",
+                "[off NAME | on NAME | stop NAME | prompt NAME.PROMPT KEY=VALUE ... | accept]",
+                ("%mcp", "%mcp off github", "%mcp prompt github.review pr=5", "%mcp accept"),
             ),
         ),
         prompt=(Part("mcp", "interpreter.mcp.tools:prompt_lines", _MCP_FILES),),

@@ -76,7 +76,7 @@ def attachments(text: str, folder: str) -> list[Attachment]:
 
 def missing(text: str, folder: str) -> list[str]:
     """Find words after an @ that look like a file but are not one."""
-    named = [match["at"] for match in _NAMED.finditer(text) if match["at"]]
+    named = [match["at"] for match in _NAMED.finditer(text) if match["at"] and "://" not in match["at"]]
     return [name for name in named if re.search(r"[/.]\w", name) and existing(name, folder) is None]
 
 

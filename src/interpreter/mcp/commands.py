@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import getpass
 import os
 import shlex
 import sys
@@ -14,9 +15,12 @@ from interpreter.console_text import visible
 from interpreter.errors import MissingLeafError, UsageError
 from interpreter.frontends.start import configured
 from interpreter.host.installation import install_hint
+from interpreter.mcp.accounts import account_name, read_secret, save_secret
 from interpreter.mcp.config import Server, offers, own_file, own_servers, remember_answer, save_server, servers_for
 from interpreter.mcp.connection import Connection
+from interpreter.mcp.elicitation import open_browser
 from interpreter.mcp.tools import Servers, servers_of, signature
+from interpreter.mcp.values import prompt_text
 
 if TYPE_CHECKING:
     from interpreter.api import OpenInterpreter
@@ -34,6 +38,7 @@ def add(arguments: list[str]) -> int:
     if name in own_servers():
         raise UsageError(f"There is already an MCP server named {name!r}. `interpreter mcp remove {name}` removes it.")
     save_server(name, row)
+    _ask_for_secrets(own_servers()[name])
     print(f"Added {name} to {own_file()}.")
     return _try(own_servers()[name])
 
@@ -59,6 +64,7 @@ def remove(arguments: list[str]) -> int:
     name, *rest = arguments[2:] or [""]
     _no_more(rest)
     save_server(name, None)
+    save_secret(account_name(name), "")
     print(f"Removed {name}.")
     return 0
 
@@ -72,10 +78,26 @@ def test(arguments: list[str]) -> int:
     return _try(servers[name])
 
 
+def _ask_for_secrets(server: Server) -> None:
+    """Ask for the variables that the configuration names and that aren't set, if someone is there."""
+    for name in server.variables:
+        if os.environ.get(name) or read_secret(name) or not sys.stdin.isatty():
+            continue
+        if value := getpass.getpass(f"{name} isn't set. Its value, to keep for later (Enter: none): ").strip():
+            print(f"Saved {name} in {save_secret(name, value)}.")
+
+
+def _visit(server: str, url: str, context: Any) -> bool:
+    print(visible(f"{server} asks you to sign in. Opening {url}"))
+    open_browser(url)
+    return True
+
+
 def _try(server: Server) -> int:
     """Start a server and list its tools; return 1 if that fails."""
     source = Servers(os.getcwd(), lambda: False)
     connection = source.connection(server)
+    connection.visit = _visit
     try:
         connection.connect()
         source.learn(server)
@@ -164,6 +186,8 @@ def magic(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> No
         case "stop":
             servers.connection(known[name]).close()
             show(f"{name} is stopped. The next use starts it again.")
+        case "prompt":
+            _send_prompt(terminal, servers, known, name)
         case "accept":
             open_offers = [offer for offer in offers(servers.workspace) if not offer.answer]
             for offer in open_offers:
@@ -172,6 +196,24 @@ def magic(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> No
                 show("There is no file with MCP servers that you haven't accepted yet.")
         case _:
             raise UsageError(f"%mcp {word} doesn't exist. %help mcp shows what does.")
+
+
+def _send_prompt(terminal: Terminal, servers: Servers, known: dict[str, Server], words: str) -> None:
+    """Send a server's prompt as the next message: `SERVER.PROMPT key=value ...`; without a prompt, list them."""
+    name, *pairs = shlex.split(words) or [""]
+    first, _, prompt = name.partition(".")
+    if first not in known:
+        raise UsageError("`%mcp prompt SERVER` lists its prompts, `%mcp prompt SERVER.PROMPT key=value` sends one.")
+    connection = servers.connection(known[first])
+    if not prompt:
+        for row in connection.prompts():
+            shown = " ".join(f"{each['name']}=..." for each in row.get("arguments") or ())
+            terminal.display.line(visible(f"{first}.{row['name']} {shown}  {row.get('description', '')}"))
+        return
+    arguments = dict(pair.partition("=")[::2] for pair in pairs)
+    text = prompt_text(connection.prompt(prompt, arguments))
+    # Its first line keeps it from being a command.
+    terminal.typed.sent.append(visible(f"Prompt {prompt} of the MCP server {first}:\n{text}"))
 
 
 def _show(servers: Servers, known: dict[str, Server], show: Any) -> None:

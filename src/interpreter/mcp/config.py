@@ -42,6 +42,7 @@ class Server:
     cwd: str = ""
     timeout: float = TIMEOUT
     offline: bool = False  # whether it needs no network, so that it also runs with `offline`
+    sandbox: bool = True  # whether it runs inside the session's sandbox, if there is one
     source: str = ""  # the file that it is from
 
     @property
@@ -55,14 +56,22 @@ class Server:
         """The command or the address, as it is in the file."""
         return self.url or " ".join(self.command)
 
+    @property
+    def variables(self) -> list[str]:
+        """The variables that it needs and that have no default."""
+        texts = (*self.command, self.url, *self.env.values(), *self.headers.values())
+        return [match[1] for text in texts for match in _VARIABLE.finditer(text) if match[2] is None]
+
     def expanded(self) -> Server:
         """Replace each `${VAR}` and `${VAR:-default}`; McpError for a variable that isn't set."""
+
+        from interpreter.mcp.accounts import read_secret
 
         def expand(text: str) -> str:
             return _VARIABLE.sub(value, text)
 
         def value(match: re.Match[str]) -> str:
-            given = os.environ.get(match[1], match[2])
+            given = os.environ.get(match[1]) or read_secret(match[1]) or match[2]
             if given is None:
                 raise McpError(
                     f"The MCP server {self.name} needs the environment variable {match[1]}, which isn't set."
@@ -79,6 +88,7 @@ class Server:
             expand(self.cwd),
             self.timeout,
             self.offline,
+            self.sandbox,
             self.source,
         )
 
@@ -107,6 +117,7 @@ def _server(name: str, row: Mapping[str, Any], source: str) -> Server:
         str(row.get("cwd") or ""),
         float(row.get("timeout") or TIMEOUT),
         row.get("offline") is True,
+        row.get("sandbox") is not False or source != str(own_file()),
         source,
     )
 

@@ -8,27 +8,37 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import errno
 import logging
 import os
+import shutil
+import sys
+import tempfile
 import threading
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from concurrent.futures import CancelledError, Future
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from interpreter.console_text import visible
 from interpreter.host import processes
 from interpreter.host.installation import install_hint
+from interpreter.mcp import schemas
+from interpreter.mcp.accounts import SIGN_IN_TIMEOUT, make_auth
 from interpreter.mcp.config import McpError, Server
-from interpreter.mcp.elicitation import ask_for
-from interpreter.mcp.schemas import Spec, specs_of
+from interpreter.mcp.elicitation import ask_for, open_if_agreed
+from interpreter.mcp.schemas import Spec, prompt_spec, resource_specs, specs_of
 from interpreter.mcp.values import MAX_RESULT_LENGTH
+from interpreter.runtimes.launch import Start
 from interpreter.tools import ToolContext
+
+if TYPE_CHECKING:
+    from interpreter.sandbox.containment import Containment
 
 Result = TypeVar("Result")
 
@@ -73,8 +83,13 @@ def _kill_all() -> None:
 class Connection:
     """A server of one session. Every method may be called from any thread but the loop's, and waits."""
 
-    def __init__(self, server: Server, workspace: str, is_offline: Callable[[], bool]) -> None:
+    def __init__(
+        self, server: Server, workspace: str, is_offline: Callable[[], bool], containment: Containment | None = None
+    ) -> None:
         self.server, self._workspace, self._is_offline = server, workspace, is_offline
+        self.containment = containment  # the sandbox that its process runs in
+        self.visit = open_if_agreed  # has the user open an address to sign in: (server, address, context) -> bool
+        self._is_signing_in = False
         self.specs: dict[str, Spec] = {}  # as the server lists its tools now
         self.problem = ""  # why the last start failed, or the connection ended
         self.stderr: deque[str] = deque(maxlen=STDERR_LINES)
@@ -85,6 +100,7 @@ class Connection:
         self.is_stale = False  # the server says that its tools have changed
         self._failures, self._retry_at = 0, 0.0
         self._contexts: list[ToolContext] = []  # of the calls that run
+        self._context: ToolContext | None = None  # of the call that connects
 
     @property
     def state(self) -> str:
@@ -97,6 +113,7 @@ class Connection:
         """Connect if necessary, and return the tools."""
         if self._client is None:
             _import_sdk()
+        self._context = context
         self._wait(self._connected(), context)
         return self.specs
 
@@ -139,16 +156,18 @@ class Connection:
 
         self._contexts.append(context)
         try:
-            result = await client.call_tool(spec.name, arguments, self.server.timeout, report)
+            async with asyncio.timeout(self.server.timeout if spec.name.startswith("@") else None):
+                result = await _asked_for(client, spec, arguments, self.server.timeout, report)
         except Exception as error:
             raise self._failure(error, f"{self.server.name}.{spec.code_name} failed") from error
         finally:
             self._contexts.remove(context)
         self._failures = 0
-        size = sum(len(getattr(part, "text", "") or getattr(part, "data", "")) for part in result.content)
+        parts = [*getattr(result, "content", ()), *getattr(result, "contents", ())]
+        size = sum(len(getattr(part, name, None) or "") for part in parts for name in ("text", "data", "blob"))
         if size > MAX_RESULT_LENGTH:
             raise McpError(f"{self.server.name}.{spec.code_name} returned {size:,} characters; that is too much.")
-        return dict(result.model_dump(mode="json", by_alias=True, exclude_none=True))
+        return result if isinstance(result, dict) else _as_json(result)
 
     async def _connected(self) -> Any:
         """The client, connected now if necessary."""
@@ -173,7 +192,12 @@ class Connection:
         self.stop.clear()
         self._serving = asyncio.create_task(self._serve(ready))
         try:
-            await asyncio.wait_for(asyncio.shield(ready), CONNECT_TIMEOUT)
+            await asyncio.wait([ready], timeout=CONNECT_TIMEOUT)
+            if not ready.done() and self._is_signing_in:
+                await asyncio.wait([ready], timeout=SIGN_IN_TIMEOUT)
+            if not ready.done():
+                raise TimeoutError
+            ready.result()
         except BaseException as error:
             self._serving.cancel()
             self._failures += 1
@@ -205,6 +229,29 @@ class Connection:
         finally:
             self._client = None
 
+    def prompt(self, name: str, arguments: dict[str, str]) -> dict[str, Any]:
+        """Get a prompt for the user."""
+
+        async def get() -> dict[str, Any]:
+            return _as_json(await (await self._connected()).get_prompt(name, arguments))
+
+        _import_sdk()
+        return self._wait(asyncio.wait_for(get(), self.server.timeout), None)
+
+    def prompts(self) -> list[dict[str, Any]]:
+        """List its prompts."""
+
+        async def listed() -> list[dict[str, Any]]:
+            return await _every((await self._connected()).list_prompts, "prompts")
+
+        _import_sdk()
+        return self._wait(asyncio.wait_for(listed(), self.server.timeout), None)
+
+    async def _sign_in(self, url: str) -> bool:
+        self._is_signing_in = True
+        context = self._contexts[-1] if self._contexts else self._context
+        return await asyncio.to_thread(self.visit, self.server.name, url, context)
+
     def _make_client(self) -> Any:
         from mcp import types
         from mcp.client.client import Client
@@ -229,7 +276,7 @@ class Connection:
                 self.is_stale = True
 
         return Client(
-            _stdio(server, self) if server.command else _http(server),
+            _stdio(server, self) if server.command else _http(server, self._sign_in),
             client_info=types.Implementation(name="open-interpreter", version="1"),
             elicitation_callback=elicit,
             list_roots_callback=roots,
@@ -241,21 +288,27 @@ class Connection:
     async def _list(self, client: Any) -> dict[str, Spec]:
         rows: list[dict[str, Any]] = []
         cursor: str | None = None
-        while len(rows) < MAX_TOOLS:
+        while len(rows) < MAX_TOOLS and client.server_capabilities.tools is not None:
             try:
                 page = await asyncio.wait_for(client.list_tools(cursor=cursor), CONNECT_TIMEOUT)
             except ValueError as error:  # of the check of its form
                 raise McpError(f"lists its tools in a form that the protocol doesn't allow: {error}") from None
-            rows += [tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in page.tools]
+            rows += map(_as_json, page.tools)
             cursor = page.next_cursor
             if not cursor:
                 break
-        return specs_of(self.server, rows[:MAX_TOOLS])
+        specs, offered = specs_of(self.server, rows[:MAX_TOOLS]), client.server_capabilities
+        specs |= resource_specs(specs) if offered.resources is not None else {}
+        return specs | (prompt_spec(specs) if offered.prompts is not None else {})
 
     async def read_stderr(self, stream: asyncio.StreamReader) -> None:
         while piece := await stream.read(65536):
-            lines = piece.decode("utf-8", "replace").splitlines()[-STDERR_LINES:]
-            self.stderr.extend(visible(line)[:500] for line in lines if line.strip())
+            self.keep_lines(piece)
+
+    def keep_lines(self, piece: bytes) -> None:
+        """Keep the last lines that it wrote for people."""
+        lines = piece[-100_000:].decode("utf-8", "replace").splitlines()[-STDERR_LINES:]
+        self.stderr.extend(visible(line)[:500] for line in lines if line.strip())
 
     def _failure(self, error: Exception, what: str) -> McpError:
         """Say in a sentence what went wrong with a call."""
@@ -276,6 +329,45 @@ class Connection:
             self._serving.cancel()
 
 
+async def _asked_for(client: Any, spec: Spec, arguments: dict[str, Any], timeout: float, report: Any) -> Any:
+    """Call a tool, or read what a server has besides its tools."""
+    match spec.name:
+        case schemas.READ:
+            uri = arguments["uri"]
+            return await client.read_resource(str(uri.get("uri") if isinstance(uri, dict) else uri))
+        case schemas.LIST:
+            resources = await _every(client.list_resources, "resources")
+            templates = await _every(client.list_resource_templates, "resource_templates")
+            return {"resources": resources, "templates": templates}
+        case schemas.PROMPT if not arguments.get("name"):
+            return {"prompts": await _every(client.list_prompts, "prompts")}
+        case schemas.PROMPT:
+            return await client.get_prompt(arguments["name"], arguments.get("arguments") or {})
+    rules: dict[str, Any] = spec.schema.get("properties") or {}
+    defaults = {name: rule["default"] for name, rule in rules.items() if "default" in rule}
+    return await client.call_tool(spec.name, {**defaults, **arguments}, timeout, report)
+
+
+async def _every(page_of: Callable[..., Any], name: str) -> list[dict[str, Any]]:
+    """All pages of a listing, within the bound of tools."""
+    rows: list[dict[str, Any]] = []
+    cursor: str | None = None
+    while len(rows) < MAX_TOOLS:
+        try:
+            page = await page_of(cursor=cursor)
+        except Exception:  # noqa: BLE001 - many servers have no templates, and say so with an error
+            break
+        rows += map(_as_json, getattr(page, name))
+        cursor = page.next_cursor
+        if not cursor:
+            break
+    return rows[:MAX_TOOLS]
+
+
+def _as_json(model: Any) -> dict[str, Any]:
+    return dict(model.model_dump(mode="json", by_alias=True, exclude_none=True))
+
+
 def _reason(error: BaseException) -> str:
     """The innermost error in one line; task groups wrap theirs."""
     while isinstance(error, BaseExceptionGroup):
@@ -290,20 +382,39 @@ def _reason(error: BaseException) -> str:
 
 
 @asynccontextmanager
-async def _http(server: Server) -> AsyncIterator[Any]:
+async def _http(server: Server, sign_in: Callable[[str], Awaitable[bool]]) -> AsyncIterator[Any]:
     from mcp.client.sse import sse_client
     from mcp.client.streamable_http import streamable_http_client
     from mcp.shared._httpx_utils import create_mcp_http_client
 
+    has_token = any(name.lower() == "authorization" for name in server.headers)
+    auth = None if has_token else make_auth(server, sign_in)
     if server.type == "sse":
-        async with sse_client(server.url, dict(server.headers)) as streams:
+        async with sse_client(server.url, dict(server.headers), auth=auth) as streams:
             yield streams
         return
     async with (
-        create_mcp_http_client(dict(server.headers)) as client,
+        create_mcp_http_client(dict(server.headers), auth=auth) as client,
         streamable_http_client(server.url, http_client=client) as streams,
     ):
         yield streams
+
+
+def _start(server: Server, containment: Containment | None) -> Any:
+    """Start the process of a server, with a minimal environment, and inside the sandbox if there is one."""
+    streams: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), processes.PIPE)
+    cwd = os.path.expanduser(server.cwd) or None
+    if containment is None:
+        return processes.start(server.command, env=server.env, cwd=cwd, inherited=_INHERITED, **streams)
+    program = shutil.which(server.command[0])
+    if program is None:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), server.command[0])
+    env = containment.environment(processes.environment(server.env, _INHERITED))
+    start = Start([sys.executable, program, *server.command[1:]], env, cwd)
+    with containment.wrap(start, Path(tempfile.mkdtemp(dir=containment.scratch))) as inside:
+        return processes.start(
+            inside.argv, cwd=inside.cwd, pass_fds=inside.fds, inherited=(), env=inside.env, **streams
+        )
 
 
 @asynccontextmanager
@@ -315,15 +426,7 @@ async def _stdio(server: Server, connection: Connection) -> AsyncIterator[Any]:
     from mcp_types import jsonrpc_message_adapter
 
     loop = asyncio.get_running_loop()
-    process = processes.start(
-        server.command,
-        env=server.env,
-        cwd=os.path.expanduser(server.cwd) or None,
-        stdin=processes.PIPE,
-        stdout=processes.PIPE,
-        stderr=processes.PIPE,
-        inherited=_INHERITED,
-    )
+    process = _start(server, connection.containment)
     _processes.add(process)
     incoming, received = anyio.create_memory_object_stream[Any](16)
     sending, outgoing = anyio.create_memory_object_stream[Any](16)
@@ -345,8 +448,9 @@ async def _stdio(server: Server, connection: Connection) -> AsyncIterator[Any]:
                             continue
                     try:
                         message = jsonrpc_message_adapter.validate_json(line, by_name=False)
-                    except ValueError:
-                        continue  # some servers print other things, too
+                    except ValueError:  # some servers print other things, too, and a sandbox joins the two streams
+                        connection.keep_lines(line)
+                        continue
                     await incoming.send(SessionMessage(message))
         connection.stop.set()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from interpreter.console_text import visible
+from interpreter.host import processes
 from interpreter.questions import ANSWER, APPROVE, CallTool, Input
 from interpreter.tools import ToolContext
 
@@ -34,6 +35,21 @@ def ask_for(server: str, params: Any, context: ToolContext) -> dict[str, Any] | 
                 content[name] = value
                 break
     return content
+
+
+def open_if_agreed(server: str, url: str, context: ToolContext | None) -> bool:
+    """Open the address where the user signs in to a server, if they agree."""
+    text = f"The MCP server {server} asks you to sign in at {visible(url)[:2000]}\nOpen it in your browser?"
+    answer = context.ask(CallTool(server, text)) if context is not None else None
+    if answer is None or answer.choice != APPROVE:
+        return False
+    open_browser(url)
+    return True
+
+
+def open_browser(url: str) -> None:
+    # Not waited for: some browsers stay in the foreground.
+    processes.start(processes.python("-c", "import sys, webbrowser; webbrowser.open(sys.argv[1])", url))
 
 
 def _label(name: str, rule: dict[str, Any], is_required: bool) -> str:

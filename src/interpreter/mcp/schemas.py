@@ -17,6 +17,10 @@ MAX_PROPERTIES = 200
 _MAX_NAME_LENGTH = 64  # of server and tool, as providers accept them
 
 
+READ, LIST, PROMPT = "@resources/read", "@resources/list", "@prompts/get"  # what is no tool of the server
+_URI = {"description": "an address, or a link that a tool returned", "type": ["string", "object"]}
+
+
 class Spec(NamedTuple):
     """A tool as its server describes it."""
 
@@ -52,11 +56,35 @@ def specs_of(server: Server, listed: Iterable[Mapping[str, Any]]) -> dict[str, S
         schema = row.get("inputSchema")
         defined = schema.get("$defs") or schema.get("definitions") if isinstance(schema, dict) else None
         made = clean_schema(schema, defined if isinstance(defined, dict) else {})
+        # Some servers require what has a default: it is filled in.
+        made["required"] = [each for each in made.get("required", ()) if "default" not in made["properties"][each]]
         description = row.get("description") or row.get("title") or ""
         text = visible(str(description))[:MAX_DESCRIPTION_LENGTH].strip()
         made = {**({} if "properties" in made else {"additionalProperties": True}), **made, "type": "object"}
         specs[code_name] = Spec(name, code_name, text, made)
     return specs
+
+
+def resource_specs(taken: Iterable[str]) -> dict[str, Spec]:
+    """What code calls for the resources of a server that has some, by names that its tools leave."""
+    rows = (
+        Spec(LIST, "resources", "List its resources, and the templates of their addresses.", _object()),
+        Spec(READ, "read", "Read a resource: its text, JSON as a value, a picture, or bytes.", _object(uri=_URI)),
+    )
+    specs = (row._replace(code_name=f"{row.code_name}_") if row.code_name in taken else row for row in rows)
+    return {spec.code_name: spec for spec in specs}
+
+
+def prompt_spec(taken: Iterable[str]) -> dict[str, Spec]:
+    """What code calls for the prompts of a server that has some."""
+    text = {"description": "its name; without one, list them", "type": "string"}
+    schema = {**_object(name=text, arguments={"type": "object", "additionalProperties": {"type": "string"}})}
+    name = "prompt_" if "prompt" in taken else "prompt"
+    return {name: Spec(PROMPT, name, "Get the text of a prompt.", {**schema, "required": []})}
+
+
+def _object(**properties: Any) -> dict[str, Any]:
+    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
 
 
 def clean_schema(schema: Any, defined: Mapping[str, Any], depth: int = 0) -> dict[str, Any]:
@@ -79,6 +107,8 @@ def clean_schema(schema: Any, defined: Mapping[str, Any], depth: int = 0) -> dic
         made["type"] = kinds if isinstance(kinds, str) else list(dict.fromkeys(kinds))
     if isinstance(schema.get("enum"), list) and schema["enum"]:
         made["enum"] = schema["enum"]
+    if "default" in schema and depth == 1:
+        made["default"] = schema["default"]
     if isinstance(schema.get("description"), str):
         made["description"] = " ".join(visible(schema["description"]).split())[:300]
     if isinstance(schema.get("items"), dict):

@@ -32,6 +32,19 @@ def value_of(result: Mapping[str, Any]) -> Any:
     return with_raw(value, dict(result))
 
 
+def contents_of(result: Mapping[str, Any]) -> Any:
+    """The value of a resource that was read."""
+    values = [_value_of_content(each) for each in result.get("contents") or ()]
+    return with_raw(values[0] if len(values) == 1 else values, dict(result))
+
+
+def prompt_text(result: Mapping[str, Any]) -> str:
+    """The text of a prompt, with who says what where that is not only the user."""
+    messages = [(str(each.get("role")), _value_of_part(each.get("content") or {})) for each in result["messages"]]
+    is_talk = any(role != "user" for role, _ in messages)
+    return "\n\n".join(f"{role}: {value}" if is_talk else f"{value}" for role, value in messages)
+
+
 def error_text(result: Mapping[str, Any]) -> str:
     """What a tool says that went wrong."""
     texts = [str(part.get("text", "")) for part in result.get("content") or () if part.get("type") == "text"]
@@ -49,6 +62,17 @@ def _value_of_part(part: Mapping[str, Any]) -> Any:
         case {"type": "resource", "resource": {"text": str(text)}}:
             return text
     return dict(part)
+
+
+def _value_of_content(content: Mapping[str, Any]) -> Any:
+    match content:
+        case {"text": str(text)}:
+            return _json_in(text)
+        case {"blob": str(blob), "mimeType": str(kind)} if kind.startswith("image/"):
+            return _picture(base64.b64decode(blob))
+        case {"blob": str(blob)}:
+            return base64.b64decode(blob)
+    return dict(content)
 
 
 def _json_in(text: str) -> Any:
