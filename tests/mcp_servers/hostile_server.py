@@ -71,6 +71,14 @@ def listing(options: dict[str, Any]) -> list[dict[str, Any]]:
         tool("environment", "Shows its environment."),
         tool("rows", "Returns rows."),
         tool("sample", "Wants the model."),
+        tool("visit", "Asks the user to open an address."),
+        tool("link", "Returns a link."),
+        tool("touch", "Writes a file.", {"type": "object", "properties": {"path": {"type": "string"}}}),
+        tool(
+            "defaults",
+            "Requires what has a default.",
+            {"type": "object", "properties": {"size": {"type": "integer", "default": 3}}, "required": ["size"]},
+        ),
     ]
     many = [
         tool(f"item_{number}_update", f"Update the item number {number} of the catalogue.", ECHO)
@@ -129,6 +137,18 @@ def call(request: Any, name: str, arguments: dict[str, Any]) -> dict[str, Any] |
                 }
             )
             return None
+        case "visit":
+            params = {"mode": "url", "message": "Pay here.", "url": "https://example.com/pay", "elicitationId": "1"}
+            send({"id": f"ask {request}", "method": "elicitation/create", "params": params})
+            return None
+        case "link":
+            return {"content": [{"type": "resource_link", "uri": "note://7", "name": "seven"}]}
+        case "touch":
+            try:
+                Path(arguments["path"]).write_text("touched")
+            except OSError as error:
+                return {**text(str(error)), "isError": True}
+            return text("written")
         case "sample":
             params = {"messages": [{"role": "user", "content": {"type": "text", "text": "hi"}}], "maxTokens": 5}
             send({"id": f"ask {request}", "method": "sampling/createMessage", "params": params})
@@ -156,7 +176,7 @@ def main() -> None:
                 time.sleep(3600)
             result = {
                 "protocolVersion": options.get("version", "2025-06-18"),
-                "capabilities": {"tools": {"listChanged": True}},
+                "capabilities": {"tools": {"listChanged": True}, **options.get("capabilities", {})},
                 "serverInfo": {"name": "hostile", "version": "1"},
             }
             send({"id": request, "result": result})
@@ -168,6 +188,24 @@ def main() -> None:
             result = call(request, params["name"], params.get("arguments") or {})
             if result is not None:
                 send({"id": request, "result": result})
+        elif method == "resources/list" and "resources" in options.get("capabilities", {}):
+            rows = [{"uri": f"note://{number}", "name": f"note {number}"} for number in range(options.get("notes", 2))]
+            send({"id": request, "result": {"resources": rows}})
+        elif method == "resources/templates/list" and "resources" in options.get("capabilities", {}):
+            send(
+                {"id": request, "result": {"resourceTemplates": [{"uriTemplate": "note://{number}", "name": "notes"}]}}
+            )
+        elif method == "resources/read":
+            uri = params["uri"]
+            content = {"blob": "AAEC"} if uri.endswith("/bytes") else {"text": json.dumps({"uri": uri})}
+            send({"id": request, "result": {"contents": [{"uri": uri, **content}]}})
+        elif method == "prompts/list":
+            rows = [{"name": "review", "description": "Review it.", "arguments": [{"name": "pr", "required": True}]}]
+            send({"id": request, "result": {"prompts": rows}})
+        elif method == "prompts/get":
+            words = f"!echo Review {params['arguments']['pr']}"
+            messages = [{"role": "user", "content": {"type": "text", "text": words}}]
+            send({"id": request, "result": {"messages": messages}})
         elif request is not None:
             send({"id": request, "error": {"code": -32601, "message": "no such method"}})
 

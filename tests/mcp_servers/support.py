@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import socket
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -63,3 +64,12 @@ def edit_own_file(change: Callable[[dict[str, Any]], None]) -> None:
     content = json.loads(own_file().read_text())
     change(content["mcpServers"])
     own_file().write_text(json.dumps(content))
+
+
+def listens(port: int) -> bool:
+    """Whether a server of this machine answers at a port."""
+    try:
+        socket.create_connection(("127.0.0.1", port)).close()
+    except OSError:
+        return False
+    return True

@@ -13,7 +13,7 @@ from interpreter import OpenInterpreter
 from interpreter.mcp import connection, tools
 from interpreter.mcp.config import own_file, save_server
 from interpreter.mcp.schemas import specs_of
-from interpreter.questions import ANSWER
+from interpreter.questions import ANSWER, APPROVE
 from interpreter.session import Answer, Question
 from mcp_servers.support import Hostile, ran
 from model_server import text
@@ -115,6 +115,19 @@ def test_a_server_asks_the_user(session: Make, hostile: Hostile) -> None:
     assert "{'action': 'decline'}" in ran(session(), "print(tools.bad.ask())")
 
 
+def test_a_server_asks_the_user_to_open_an_address(session: Make, hostile: Hostile) -> None:
+    interpreter, asked = session(), []
+
+    def answer(question: Question) -> Answer:
+        asked.append(question.text)
+        return Answer(APPROVE)
+
+    with interpreter.session.questions.answerable(["call"], answer):
+        assert "{'action': 'accept'}" in ran(interpreter, "print(tools.bad.visit())")
+    assert asked == ["The MCP server bad asks you to open https://example.com/pay\nPay here.\nContinue?"]
+    assert "{'action': 'decline'}" in ran(session(), "print(tools.bad.visit())")
+
+
 # -- 2,000 tools ----------------------------------------------------------------------------------------------------
 
 
@@ -123,11 +136,11 @@ def test_two_thousand_tools_keep_the_prompt_small(chatting: Any, hostile: Hostil
     interpreter, server = chatting(text("ok"), auto_run=True)
     interpreter.llm.model_profile = "full"
     output = ran(interpreter, "print(len(dir(tools.bad)))\nprint('\\n'.join(tools.search('update item 1234')))")
-    assert "2015" in output and "bad.item_1234_update(text: string, times: integer = ...)" in output.splitlines()[1]
+    assert "2019" in output and "bad.item_1234_update(text: string, times: integer = ...)" in output.splitlines()[1]
     assert "ok" in ran(interpreter, "print('ok' if 'catalogue' in tools.help('bad.item_7_update') else '')")
     interpreter.chat("go", display=False)
     system = server.requests[0].messages[0]["content"]
-    assert "tools.bad: 2,015 functions" in system and "tools.search('words')" in system and "item_1" not in system
+    assert "tools.bad: 2,019 functions" in system and "tools.search('words')" in system and "item_1" not in system
 
 
 def test_a_large_listing_leaves_room_for_small_servers(hostile: Hostile, chatting: Any) -> None:
@@ -140,7 +153,7 @@ def test_a_large_listing_leaves_room_for_small_servers(hostile: Hostile, chattin
     ran(interpreter, "dir(tools.bad)")
     interpreter.chat("go", display=False)
     system = server.requests[0].messages[0]["content"]
-    assert "tools.small.echo(" in system and "tools.bad: 2,015 functions" in system
+    assert "tools.small.echo(" in system and "tools.bad: 2,019 functions" in system
 
 
 def test_names_that_are_alike_or_too_long_stay_apart() -> None:

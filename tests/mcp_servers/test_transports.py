@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -12,20 +11,12 @@ import pytest
 
 from interpreter import OpenInterpreter
 from interpreter.mcp.config import save_server
-from mcp_servers.support import ran
+from mcp_servers.support import listens, ran
 from ports import closed_port, free_ports
 from waiting import until
 
 Make = Callable[..., OpenInterpreter]
 SERVER = Path(__file__).parent / "http_server.py"
-
-
-def answers(port: int) -> bool:
-    try:
-        socket.create_connection(("127.0.0.1", port)).close()
-    except OSError:
-        return False
-    return True
 
 
 @pytest.fixture(params=["http", "sse"])
@@ -34,7 +25,7 @@ def address(request: pytest.FixtureRequest) -> Iterator[str]:
     (port,) = free_ports(1)
     process = subprocess.Popen([sys.executable, str(SERVER), request.param, str(port)], stderr=subprocess.DEVNULL)
     try:
-        until(lambda: answers(port), "the server")
+        until(lambda: listens(port), "the server")
         url = f"http://127.0.0.1:{port}/{'mcp' if request.param == 'http' else 'sse'}"
         save_server("web", {"url": url, "type": request.param, "headers": {"X-Key": "${KEY}"}})
         yield url

@@ -179,7 +179,7 @@ def test_an_answer_counts_for_this_content_and_the_own_file_wins(planted: Path, 
 def test_add_list_test_and_remove(hostile: Hostile, capsys: pytest.CaptureFixture[str]) -> None:
     command = [hostile.row["command"], *hostile.row["args"]]
     assert cli.main(["mcp", "add", "two", "--env", "A=${B:-c}", "--", *command]) == 0
-    assert "two works. It has 15 tools:" in capsys.readouterr().out
+    assert "two works. It has 19 tools:" in capsys.readouterr().out
     assert own_servers()["two"].expanded().env == {"A": "c"}
     assert cli.main(["mcp", "list"]) == 0
     assert "\ntwo  " in capsys.readouterr().out

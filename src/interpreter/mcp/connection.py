@@ -89,6 +89,7 @@ class Connection:
         self.server, self._workspace, self._is_offline = server, workspace, is_offline
         self.containment = containment  # the sandbox that its process runs in
         self.visit = open_if_agreed  # has the user open an address to sign in: (server, address, context) -> bool
+        self.needs_sign_in = False  # someone has to be asked, and no one could be when it connected
         self._is_signing_in = False
         self.specs: dict[str, Spec] = {}  # as the server lists its tools now
         self.problem = ""  # why the last start failed, or the connection ended
@@ -200,8 +201,8 @@ class Connection:
             ready.result()
         except BaseException as error:
             self._serving.cancel()
-            self._failures += 1
-            self._retry_at = time.monotonic() + min(MAX_DELAY, 2.0**self._failures)
+            self._failures += not self.needs_sign_in
+            self._retry_at = time.monotonic() + min(MAX_DELAY, 2.0**self._failures) * (not self.needs_sign_in)
             if not isinstance(error, Exception):
                 raise
             self.problem = "took too long to start" if isinstance(error, TimeoutError) else _reason(error)
@@ -248,8 +249,8 @@ class Connection:
         return self._wait(asyncio.wait_for(listed(), self.server.timeout), None)
 
     async def _sign_in(self, url: str) -> bool:
-        self._is_signing_in = True
         context = self._contexts[-1] if self._contexts else self._context
+        self._is_signing_in, self.needs_sign_in = True, context is None
         return await asyncio.to_thread(self.visit, self.server.name, url, context)
 
     def _make_client(self) -> Any:
