@@ -42,7 +42,6 @@ import platformdirs
 
 IMPORTED = (asyncio.subprocess, ctypes, getpass, importlib.metadata, multiprocessing, pathlib, shutil, ssl, httpx)
 ALSO = (platformdirs, threading, uuid)
-CONFIGURATION = sysconfig.get_config_vars()  # read now: its file is named after the system
 MODULES = ("fcntl", "termios", "tty", "pty", "resource", "grp", "pwd", "syslog")
 MISSING: dict[Any, str] = {
     os: """

@@ -111,7 +111,7 @@ def test_the_everything_servers_resources(session: Make) -> None:
 def sandboxed(session: Make, hostile: Hostile) -> OpenInterpreter:
     try:
         bubblewrap.available()
-    except Exception as error:  # noqa: BLE001 - whatever the reason, there is none
+    except Exception as error:
         pytest.skip(str(error))
     return session(sandbox="workspace")
 

@@ -11,7 +11,6 @@ import atexit
 import errno
 import logging
 import os
-import shutil
 import sys
 import tempfile
 import threading
@@ -407,7 +406,7 @@ def _start(server: Server, containment: Containment | None) -> Any:
     cwd = os.path.expanduser(server.cwd) or None
     if containment is None:
         return processes.start(server.command, env=server.env, cwd=cwd, inherited=_INHERITED, **streams)
-    program = shutil.which(server.command[0])
+    program = server.command[0] if os.path.isabs(server.command[0]) else processes.which(server.command[0])
     if program is None:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), server.command[0])
     env = containment.environment(processes.environment(server.env, _INHERITED))
