@@ -5,10 +5,10 @@ from __future__ import annotations
 import copy
 import os
 import secrets
-from collections.abc import Collection, Generator, Iterator
+from collections.abc import Collection, Generator, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from interpreter.api import OpenInterpreter
 from interpreter.config.setting import give_settings, given_settings
@@ -55,18 +55,23 @@ class Merged:
 
 
 def fork(
-    parent: OpenInterpreter, workspace: str | Path | None = None, started_by: Actor | None = None, live: bool = True
+    parent: OpenInterpreter,
+    workspace: str | Path | None = None,
+    started_by: Actor | None = None,
+    settings: Mapping[str, Any] | None = None,
 ) -> OpenInterpreter:
     """Make a second interpreter that continues from here, in a copy of the workspace.
 
-    While a block runs, its variables are those from before the block. It has none if it is not `live`. One that was
-    started by an actor may do and spend at most what that actor may.
+    While a block runs, its variables are those from before the block. One that was started by an actor may do and
+    spend at most what that actor may. `settings` are those in which it differs.
     """
     if parent.computer.machine is not None:
         raise UndoError(f"A session on {parent.computer.machine.name} can't be forked: its files are not here.")
     source = Path(parent.workspace).resolve()
     record = parent.timeline.files.required_record()
-    if why := record.prepare(0).off or record.snapshot.too_large():
+    if not parent.session.lane.is_held:  # else the block that runs would count as ended
+        record.prepare(0)
+    if why := record.off or record.snapshot.too_large():
         raise UndoError(f"Can't copy the workspace for a fork: {why}")
     folder = Path(parent.get_oi_dir()) / FOLDER / secrets.token_hex(4)
     folder.mkdir(parents=True, mode=0o700)
@@ -82,6 +87,8 @@ def fork(
     child.started_by = started_by
     give_settings(child, copy.deepcopy(given_settings(parent)))
     child.workspace = str(target)
+    for name, value in (settings or {}).items():
+        setattr(child, name, value)
     child.conversation_filename = None
     child.messages = copy.deepcopy(parent.messages)
     while parent.responding and child.messages and child.messages[-1]["role"] == "assistant":
@@ -90,7 +97,7 @@ def fork(
     child.llm.resume(parent.llm.forms_sent(), parent.llm.usage)
     child.computer.languages = parent.computer.languages
     child.tools.copy_from(parent.tools)
-    outcomes = parent.computer.runtimes.split(child.computer.runtimes) if live else {}
+    outcomes = parent.computer.runtimes.split(child.computer.runtimes)
     child.forked = Fork(parent, folder, record, record.items, outcomes)
     child.computer.context.cwd = _moved(child.computer.context.cwd, source, target)
     child.journal.fork_from(parent.journal)
