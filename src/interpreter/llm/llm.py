@@ -191,6 +191,16 @@ class Llm(LlmSettings):
         for name, value in {"model": model, **address, **dict.fromkeys(_ABOUT_THE_MODEL)}.items():
             setattr(self, name, value)
 
+    def settings_for(self, model: str) -> dict[str, Any]:
+        """Return what to set for another model: it gets the address and the key only if its provider is the same."""
+        same = identify(model)[0] == identify(self.model, self.api_base)[0]
+        dropped = () if model == self.model else (*_ABOUT_THE_MODEL, *(() if same else ADDRESS))
+        return {**dict.fromkeys(dropped), "model": model}
+
+    def count(self, used: Usage) -> None:
+        """Count what others have used for this conversation."""
+        self._usage.session += used
+
     # -- the conversation ----------------------------------------------------------------------------------------
 
     @property
@@ -258,7 +268,7 @@ class Llm(LlmSettings):
                 self.memory.templates[int(at), str(messages[int(at) - 1]["content"])] = template
         self.memory.replies.update(forms.get("replies", {}))
         self._assessment.load(forms.get("stepped_down", {}))
-        self._usage.session += used
+        self.count(used)
 
     def known_secrets(self) -> dict[str, str]:
         """Return secrets that must not leave this computer when code prints them, by description."""
@@ -665,10 +675,8 @@ class SideChat(Llm):
         """
         other = SideChat(self, budget=self._own_budget)
         other._connections, other._running = Connections(), {}
-        same = model is None or identify(model)[0] == identify(self.model, self.api_base)[0]
-        dropped = () if model in (None, self.model) else (*_ABOUT_THE_MODEL, *(() if same else ADDRESS))
-        chosen = {"model": model or self.model, "max_retries": 0, "fallback_model": None}
-        vars(other).update({**dict.fromkeys(dropped), **chosen, **settings})
+        chosen = {"max_retries": 0, "fallback_model": None}
+        vars(other).update({**self.settings_for(model or self.model), **chosen, **settings})
         return other
 
     def for_item(self, seconds: float) -> SideChat:
