@@ -221,8 +221,44 @@ ROWS: tuple[Leaf, ...] = (
         name="agents",
         package="agents",
         about="`ask` and `agent` in code",
-        docs=("ask.md",),
-        names=(CodeName("ask", "code_ask.py", "interpreter.agents.asking:make_tools"),),
+        docs=("ask.md", "agents.md"),
+        settings=(
+            "agents",
+            "agents_depth",
+            "agents_total",
+            "agents_at_once",
+            "agents_budget",
+            "agents_tokens",
+            "agents_seconds",
+            "agents_memory",
+        ),
+        magics=(
+            Magic(
+                "Other",
+                "agent",
+                "interpreter.agents.commands:agent",
+                "a sub-agent",
+                "Have a sub-agent do a task in a copy of the session. --model M: another model. --as NAME: an agent of "
+                "your files. --background: without waiting.",
+                "[--model M] [--as NAME] [--background] task",
+                ("%agent find out why test_parser fails", "%agent --background summarize the reports"),
+            ),
+            Magic(
+                "Other",
+                "agents",
+                "interpreter.agents.commands:agents",
+                "show them",
+                "Show the sub-agents with state, cost and last line. Look at one, stop it, answer its question, accept "
+                "or drop its changes.",
+                "[diff|accept|drop|stop|look N | answer N text | files | trust NAME]",
+                ("%agents", "%agents diff 2", "%agents accept 2"),
+            ),
+        ),
+        tools=(Part("agents", "interpreter.agents.calls:make_tools"),),
+        names=(
+            CodeName("ask", "code_names.py", "interpreter.agents.asking:make_tools"),
+            CodeName("agent", "code_names.py", "interpreter.agents.calls:make_code_tools"),
+        ),
     ),
     Leaf(
         name="mcp",

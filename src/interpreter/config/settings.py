@@ -363,6 +363,30 @@ class InterpreterSettings(SettingsGroup):
         "with `tools.search`.",
         COMPUTER, default=1500, minimum=0,
     )
+    agents: bool = setting(
+        "Offer sub-agents to the model as a tool. Code can start them with `agent(...)` in any case.",
+        COMPUTER, default=False, flag="--agents",
+    )
+    agents_depth: int = setting("How deep sub-agents may start sub-agents.", COMPUTER, default=2, minimum=0)
+    agents_total: int = setting("Maximum number of sub-agents in a session.", COMPUTER, default=100, minimum=0)
+    agents_at_once: int = setting(
+        "Maximum number of sub-agents of one agent that run at the same time. The others wait.",
+        COMPUTER, default=8, minimum=1,
+    )
+    agents_budget: float | None = setting(
+        "Dollars that all sub-agents of a session may spend. None: only `llm.max_budget` limits them.",
+        COMPUTER, default=None, minimum=0,
+    )
+    agents_tokens: int | None = setting(
+        "Tokens that all sub-agents of a session may use. None: no limit.", COMPUTER, default=None, minimum=0,
+    )
+    agents_seconds: float = setting(
+        "Seconds after which a sub-agent is stopped, with those that it started.", COMPUTER, default=1800, minimum=1,
+    )
+    agents_memory: int = setting(
+        "Megabytes that the code of one sub-agent may use. None is started while less than that is free.",
+        COMPUTER, default=1024, minimum=64,
+    )
     os: bool = setting(
         "Let the model see the screen and use mouse and keyboard.",
         COMPUTER, default=False, flag="--os", short="-os",

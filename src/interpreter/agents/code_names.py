@@ -1,4 +1,4 @@
-"""`ask` in the user's code, on Python 3.8 and later: its data becomes prompts, and the host's answers become values.
+"""`ask` and `agent` in the user's code, on Python 3.8 and later: data becomes prompts, and answers become values.
 
 It runs where the code runs. `host` calls a tool of the host, which has the model and its key.
 """
@@ -11,6 +11,7 @@ import io
 import json
 import math
 import os
+import pickle
 import re
 import sys
 import typing
@@ -302,4 +303,91 @@ def first_that_fits(forms: list[Any]) -> Callable[[Any], Any]:
     return build
 
 
+# -- sub-agents ------------------------------------------------------------------------------------------------------
+
+
+class Agents:
+    """Have sub-agents do tasks in copies of the session.
+
+    `agent("task")` waits for the result; `agent.start("task")` returns a handle at once.
+    """
+
+    def __call__(self, task: str, data: Any = None, schema: Any = None, **limits: Any) -> Any:
+        """Return the result of a sub-agent: its last message, or with `schema` a checked value."""
+        form, build = form_of(schema)
+        given = by_value(data)
+
+        def work() -> Any:
+            result = host("run", task=task, data=given, form=form, **limits)
+            if result["files"]:
+                number, files = result["number"], ", ".join(result["files"])
+                print("Sub-agent %d changed %s. To accept: agent.accept(%d)" % (number, files, number))  # noqa: T201
+            return build(result["value"])
+
+        return awaitable(work)
+
+    def start(self, task: str, data: Any = None, schema: Any = None, **limits: Any) -> Any:
+        """Start a sub-agent in the background. It ends with the session, not with this block."""
+        form, build = form_of(schema)
+        return Handle(host("start", task=task, data=by_value(data), form=form, **limits), build)
+
+    def all(self) -> list[Any]:
+        """Return handles of all sub-agents of this session."""
+        return [Handle(number, lambda value: value) for number in host("all")]
+
+    def accept(self, number: int, overwrite: Any = ()) -> Any:
+        """Bring the changes of a sub-agent into the workspace; returns the files that have changed here, too."""
+        return host("accept", number=number, overwrite=list(overwrite))
+
+    def drop(self, number: int) -> None:
+        """Discard the changes of a sub-agent."""
+        host("drop", number=number)
+
+
+class Handle:
+    """A sub-agent that works in the background."""
+
+    def __init__(self, number: int, build: Callable[[Any], Any]) -> None:
+        self.number, self._build = number, build
+
+    def result(self, seconds: float | None = None) -> Any:
+        """Wait for the result. Raises the error of a sub-agent that has none."""
+        return awaitable(lambda: self._build(host("wait", number=self.number, seconds=seconds)))
+
+    def stop(self) -> None:
+        host("stop", number=self.number)
+
+    def accept(self, overwrite: Any = ()) -> Any:
+        return agent.accept(self.number, overwrite)
+
+    def drop(self) -> None:
+        agent.drop(self.number)
+
+    @property
+    def status(self) -> dict[str, Any]:
+        """Its state, its last line, what it has used, the files that it changed and their diff."""
+        status: dict[str, Any] = host("status", number=self.number)
+        return status
+
+    def __repr__(self) -> str:
+        status = self.status
+        return "<sub-agent %d: %s, %s>" % (self.number, status["task"], status["state"])
+
+
+def by_value(data: Any) -> Any:
+    """Pack the data of a task, and describe it for the model."""
+    if data is None:
+        return None
+    try:
+        pickled = pickle.dumps(data)
+    except Exception as error:  # noqa: BLE001 - any class may refuse
+        raise TypeError("`data` can't be copied: %s" % error) from None
+    if len(pickled) > MAX_CALL * 3 // 4:
+        raise ValueError("`data` is too large. Assign it to a variable in a block before: those are copied, too.")
+    shown = " ".join(repr(data).split())
+    about = "a %s: %s" % (type(data).__name__, shown if len(shown) <= 300 else shown[:300] + "...")
+    return {"pickled": base64.b64encode(pickled).decode("ascii"), "about": about}
+
+
 ask = Ask()
+agent = Agents()

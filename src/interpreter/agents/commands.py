@@ -1,0 +1,207 @@
+"""`%agent` and `%agents` in a chat."""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING, Any
+
+from interpreter.agents.calls import summary
+from interpreter.agents.files import accept, agent_files, agent_named
+from interpreter.agents.subagents import Accept, SubAgent, SubAgents, Task, subagents_of
+from interpreter.console_text import visible
+from interpreter.errors import UsageError
+
+if TYPE_CHECKING:
+    from interpreter.api import OpenInterpreter
+    from interpreter.frontends.terminal.terminal import Terminal
+
+TICK = 0.2  # seconds between two looks at a tree without changes
+MAX_MESSAGES = 12  # that a look shows
+
+
+def agent(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
+    """Have a sub-agent do a task, and show the tree meanwhile. Ctrl-C stops it."""
+    options, text = options_in(argument, {"--model": True, "--as": True, "--background": False})
+    if not text:
+        raise UsageError("Say what to do: %agent find out why test_parser fails")
+    family, name = subagents_of(interpreter.agent), options.get("--as", "")
+    more: dict[str, Any] = {"model": options.get("--model")}
+    if name:
+        role = agent_named(interpreter.workspace, name)
+        more = {"model": more["model"] or role.model or None, "tools": role.tools_of(interpreter.tools)}
+        more |= {"instructions": role.prompt, "name": role.name}
+    child = family.start(Task(text, **more))
+    if "--background" in options:
+        terminal.display.line(f"Sub-agent {child.number} works in the background. %agents shows it.")
+        return
+    follow(terminal, family, child)
+    try:
+        terminal.display.markdown(visible(str(child.result())))
+    finally:
+        show_outcome(terminal, child)
+
+
+def follow(terminal: Terminal, family: SubAgents, child: SubAgent) -> None:
+    """Draw the tree until one of it has ended, and have the user answer its questions."""
+    screen = getattr(terminal.display, "screen", None)
+    try:
+        while not child.done.is_set():
+            with family.changed:
+                family.changed.wait(TICK)
+            for each in family.walk():
+                if each.question is not None and each.question.is_open and each.state == "asking":
+                    clear(screen)
+                    put_to_user(terminal, each)
+            if screen is not None:
+                with screen.lock:
+                    screen.paint(body=[f"  {row}" for row in tree(family)])
+    except KeyboardInterrupt:
+        child.stop("by you")
+        child.done.wait()
+    finally:
+        clear(screen)
+
+
+def clear(screen: Any) -> None:
+    if screen is not None:
+        with screen.lock:
+            screen.paint()
+
+
+def put_to_user(terminal: Terminal, child: SubAgent) -> None:
+    """Have the user answer the question of a sub-agent."""
+    question = child.question
+    assert question is not None
+    subject = question.subject
+    code = f"\n{subject.code}" if question.kind == "block" else ""
+    terminal.display.line(f"Sub-agent {child.number}: {question.text}{code}", "plain")
+    if question.kind in ("text", "choose"):
+        child.answer(terminal.ask("> ") or "")
+    else:
+        child.answer("yes" if terminal.confirm("Allow it?") else "no")
+    child.question, child.state = None, "running"
+
+
+def tree(family: SubAgents, indent: str = "") -> list[str]:
+    """Write the tree, a line for each."""
+    rows = []
+    for each in list(family.all.values()):
+        rows.append(indent + each.line())
+        if each.family_below is not None:
+            rows += tree(each.family_below, indent + "  ")
+    return rows
+
+
+def show_outcome(terminal: Terminal, child: SubAgent) -> None:
+    """Say what it changed, and what can be done about that."""
+    show = terminal.display.line
+    if child.changes:
+        show(f"Sub-agent {child.number} changed {', '.join(sorted(child.changes.pairs))} in its copy of the workspace.")
+        show(f"%agents diff {child.number} shows it, %agents accept {child.number} brings it here.")
+    for path, numbers in child.conflicts().items():
+        show(f"{path} was also changed by {', '.join(map(str, numbers))}: accept one of them.", "error")
+    show(child.line())
+
+
+def agents(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
+    """Show the tree, or do something with one of it."""
+    family, show = subagents_of(interpreter.agent), terminal.display.line
+    word, _, rest = argument.strip().partition(" ")
+    if not word:
+        rows = tree(family)
+        show("\n".join([summary(family), *rows]) if rows else "No sub-agents yet. %agent TASK starts one.")
+        for path, numbers in clashes(family).items():
+            show(f"Conflict: {path} was changed by {', '.join(map(str, numbers))}. Accept one of them.", "error")
+        return
+    if word == "files":
+        for file in agent_files(interpreter.workspace):
+            trusted = "" if file.is_accepted else f" (not used yet: %agents trust {file.name})"
+            show(visible(f"{file.name}: {file.description} · {file.path}{trusted}"))
+        return
+    if word == "trust":
+        trust(terminal, interpreter, rest.strip())
+        return
+    number, _, text = rest.strip().partition(" ")
+    if word not in ("diff", "accept", "drop", "stop", "look", "answer") or not number.isdigit():
+        raise UsageError("Use %agents, or %agents diff|accept|drop|stop|look|answer with a number.")
+    child = family.get(int(number))
+    match word:
+        case "diff":
+            show("\n".join(child.diffs().values()) or f"Sub-agent {number} changed no files.", "plain")
+        case "accept":
+            accept_changes(terminal, interpreter, child, overwrite=text == "--overwrite")
+        case "drop":
+            child.settle_files("dropped")
+            show(f"Dropped. The conversation of sub-agent {number} stays: --resume {child.conversation}")
+        case "stop":
+            child.stop("by you")
+            child.done.wait()
+            show(child.line())
+        case "look":
+            look(terminal, child)
+        case "answer":
+            child.answer(text)
+
+
+def accept_changes(terminal: Terminal, interpreter: OpenInterpreter, child: SubAgent, overwrite: bool) -> None:
+    paths = sorted(child.changes.pairs)
+    kept = interpreter.session.perform(Accept(child, paths if overwrite else ()), interpreter.user).result()
+    done = [path for path in paths if path not in kept]
+    if done:
+        terminal.display.line(f"Changed {', '.join(done)}. %undo --block reverts this.")
+    if kept:
+        terminal.display.line(
+            f"Left as they are, because they have changed here, too: {', '.join(kept)}. "
+            f"`%agents accept {child.number} --overwrite` takes the sub-agent's.",
+            "error",
+        )
+
+
+def clashes(family: SubAgents) -> dict[str, list[int]]:
+    """Which files were changed by several, and by whom."""
+    by_path: dict[str, list[int]] = {}
+    for each in family.all.values():
+        for path in each.changes.pairs if each.fork is not None else ():
+            by_path.setdefault(path, []).append(each.number)
+    return {path: numbers for path, numbers in by_path.items() if len(numbers) > 1}
+
+
+def look(terminal: Terminal, child: SubAgent) -> None:
+    """Show the end of a conversation."""
+    made = child.interpreter
+    messages = made.messages if made is not None else child.messages
+    for message in messages[-MAX_MESSAGES:]:
+        terminal.display.line(visible(f"{message['role']}: {message.get('content')}"[:1000]), "plain")
+    terminal.display.line(child.line())
+    if child.conversation:
+        terminal.display.line(f"Its conversation: interpreter --resume {child.conversation}")
+
+
+def trust(terminal: Terminal, interpreter: OpenInterpreter, name: str) -> None:
+    """Show the file of an agent, and use it from now on if the user wants that."""
+    file = next((each for each in agent_files(interpreter.workspace) if each.name == name), None)
+    if file is None:
+        raise UsageError(f"There is no agent named {name!r}. `%agents files` lists them.")
+    tools = f"\nTools: {', '.join(file.tools)}" if file.tools else ""
+    terminal.display.line(visible(f"{file.path}\n{file.description}{tools}\n\n{file.prompt}"), "plain")
+    if terminal.confirm(f"Use the agent {name} as it is now?"):
+        accept(file)
+        terminal.display.line(f"{name} can be used: %agent --as {name} TASK")
+
+
+def options_in(argument: str, known: dict[str, bool]) -> tuple[dict[str, str], str]:
+    """Read the options before a text; those that are true take a value."""
+    options, rest = dict[str, str](), argument.strip()
+    while rest.startswith("--"):
+        word, _, after = rest.partition(" ")
+        if word not in known:
+            raise UsageError(f"Unknown option {word}. Options: {', '.join(known)}.")
+        rest = after.strip()
+        options[word] = ""
+        if known[word]:
+            try:
+                options[word] = shlex.split(rest)[0]
+            except (ValueError, IndexError):
+                raise UsageError(f"{word} takes a value.") from None
+            rest = rest.partition(" ")[2].strip()
+    return options, rest
