@@ -347,7 +347,7 @@ def test_plan_mode_and_the_sandbox_allow_it(coding: Asking) -> None:
     _, _, interpreter = coding(animal)
     interpreter.mode = "plan"
     code = "print(ask.map('Which?', ['cat']))"
-    messages = list(interpreter.session.perform(_block(code), interpreter.agent.actor).chunks)
+    messages = list(interpreter.session.perform(_block(code), interpreter.agent.actor).chunks())
     printed = json.dumps([each.get("content") for each in messages])
     assert "Cats." in printed or "sandbox" in printed.lower()
 

@@ -183,19 +183,24 @@ def test_code_gets_the_value(chatting: Chatting, language: str, python: str | No
     assert printed(interpreter.computer.run(language, code)) == output
 
 
-def test_a_tool_is_awaitable_where_an_event_loop_runs(chatting: Chatting) -> None:
+@pytest.mark.parametrize("python", [None, "in-process"])
+def test_a_tool_is_awaitable_where_an_event_loop_runs(chatting: Chatting, python: str | None) -> None:
     interpreter, _ = chatting(auto_run=True)
+    interpreter.computer.python = python
     interpreter.tools.append(Tool.function(add))
     code = "import asyncio\nprint(await asyncio.gather(tools.add(1), tools.add(2)))"
     assert printed(interpreter.computer.run("python", code)) == "[{'sum': 2}, {'sum': 3}]\n"
 
 
-def test_the_users_own_name_wins_and_the_tools_are_no_variable(chatting: Chatting) -> None:
+@pytest.mark.parametrize("python", [None, "in-process"])
+def test_the_users_own_name_wins_and_the_tools_are_no_variable(chatting: Chatting, python: str | None) -> None:
     interpreter, _ = chatting(auto_run=True)
+    interpreter.computer.python = python
     interpreter.tools.append(Tool.function(add))
     assert printed(interpreter.computer.run("python", "print(tools)\ntools = 3\nprint(tools)")) == "tools\n3\n"
     interpreter.computer.run("python", "del tools")
-    assert interpreter.computer.variables() == {}
+    listed = interpreter.computer.variables().get("Python", [])
+    assert "tools" not in [each.name for each in listed]
     assert "sum" in printed(interpreter.computer.run("python", "print(tools.add(1))"))
 
 
@@ -209,8 +214,10 @@ def test_a_tool_that_was_registered_later_is_found_and_a_removed_one_is_gone(cha
     assert "There is no tools.add." in printed(interpreter.computer.run("python", code))
 
 
-def test_wrong_arguments_raise_with_the_signature(chatting: Chatting) -> None:
+@pytest.mark.parametrize("python", [None, "in-process"])
+def test_wrong_arguments_raise_with_the_signature(chatting: Chatting, python: str | None) -> None:
     interpreter, _ = chatting(auto_run=True)
+    interpreter.computer.python = python
     interpreter.tools.append(Tool.function(add))
     code = "try:\n    tools.add(frist=1)\nexcept TypeError as error:\n    print(error)"
     output = printed(interpreter.computer.run("python", code))

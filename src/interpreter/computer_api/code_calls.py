@@ -12,13 +12,13 @@ from functools import partial
 from typing import Any
 
 from interpreter.computer_api.computer import CALL, Computer
-from interpreter.computer_api.tool import ComputerTool, Kind, Picture, names, present, signature
+from interpreter.computer_api.tool import ComputerTool, Picture, names, present, signature
 from interpreter.console_text import visible
 from interpreter.errors import ComputerError
 from interpreter.leaves import code_names, code_of
-from interpreter.runtimes.calls import ComputerCall
+from interpreter.runtimes.calls import HARMLESS, ComputerCall
 from interpreter.runtimes.protocol import Frame
-from interpreter.runtimes.python.driver.computer import HostName
+from interpreter.runtimes.python.driver.computer import REGISTERED, HostName, Part
 from interpreter.runtimes.python.driver.parcels import packed_error, packed_result, unpacked
 from interpreter.session import ACTION, Actor, Block, ToolCall
 from interpreter.session.actions import CallOrigin, cut, shown, shown_name
@@ -26,24 +26,30 @@ from interpreter.tools import Tool, Toolbox
 from interpreter.tools.tool import Policy, kind_in
 from interpreter.tools.toolbox import value_of
 
-REGISTERED = "tools"  # the first name of a path to a tool that was registered
 MAX_RECORDED_LENGTH = 200  # characters of arguments in the record
 
 
 def handle_call(computer: Computer, call: ComputerCall) -> Frame:
     """Make a call and return its reply, with the result or the error."""
     try:
-        if call.how == "code":
-            return {"value": code_of(call.path)}
-        if call.how == "names":
-            owner = _owner(computer, call, call.path.split(".") if call.path else [])
-            return {"value": owner.names if isinstance(owner, RegisteredTools) else names(owner)}
-        if call.how == "describe":
-            return {"value": _describe(computer, call)}
+        if call.how in HARMLESS:
+            return {"value": look_up(computer, call)}
         value = perform_call(computer, call, unpacked(call.args, Picture), unpacked(call.kwargs, Picture))
         return {"value": {"$part": call.path} if isinstance(value, ComputerTool) else packed_result(value)}
     except Exception as error:  # noqa: BLE001 - any exception of a tool is raised where it was called
         return {"error": packed_error(error)}
+
+
+def look_up(computer: Computer, call: ComputerCall) -> Any:
+    """Return the names below a path, what describes a registered tool, or code of ours."""
+    first, *below = call.path.split(".") if call.path else [""]
+    if call.how == "code":
+        return code_of(call.path)
+    if call.how == "describe":
+        return _describe(_toolbox(computer, call).find_in_code(".".join(below)))
+    if first == REGISTERED:
+        return _toolbox(computer, call).names_in_code("".join(f"{name}." for name in below))
+    return names(_owner(computer, [first, *below] if first else []))
 
 
 def perform_call(computer: Computer, call: ComputerCall, args: list[Any], kwargs: dict[str, Any]) -> Any:
@@ -90,9 +96,7 @@ def _actor(computer: Computer, call: ComputerCall) -> Actor:
     return block.actor if block is not None and block.actor is not None else computer.user
 
 
-def _owner(computer: Computer, call: ComputerCall, path: list[str]) -> Any:
-    if path[:1] == [REGISTERED]:
-        return RegisteredTools(computer, _actor(computer, call), path[1:])
+def _owner(computer: Computer, path: list[str]) -> Any:
     owner: Any = computer
     for index, name in enumerate(path):
         if name not in names(owner):
@@ -101,23 +105,14 @@ def _owner(computer: Computer, call: ComputerCall, path: list[str]) -> Any:
     return owner
 
 
-class RegisteredTools:
-    """`tools` in code: the tools registered with the interpreter, or those whose names begin with a path."""
-
-    def __init__(self, computer: Computer, actor: Actor | None, path: list[str]) -> None:
-        self.before = "".join(f"{name}." for name in path)
-        participant = computer.participant(actor)
-        self.toolbox = participant.tools() if participant is not None else Toolbox()
-
-    @property
-    def names(self) -> dict[str, Kind]:
-        """The names here; the tool that runs code is not one of them."""
-        return dict(self.toolbox.names_in_code(self.before))
+def _toolbox(computer: Computer, call: ComputerCall) -> Toolbox:
+    """What code finds as `tools`."""
+    participant = computer.participant(_actor(computer, call))
+    return participant.tools() if participant is not None else Toolbox()
 
 
-def _describe(computer: Computer, call: ComputerCall) -> dict[str, Any]:
+def _describe(tool: Tool | None) -> dict[str, Any]:
     """Describe a registered tool for `help` and for completions: its parameters as (name, is required, kind)."""
-    tool = RegisteredTools(computer, _actor(computer, call), []).toolbox.find_in_code(call.path.partition(".")[2])
     if tool is None:
         return {"parameters": [], "doc": ""}
     properties, required = tool.schema.get("properties") or {}, tool.schema.get("required") or ()
@@ -146,8 +141,7 @@ class _MethodCall:
 def _resolve(computer: Computer, call: ComputerCall, args: list[Any], kwargs: dict[str, Any]) -> ToolCall:
     *path, name = call.path.split(".")
     if [*path, name][0] == REGISTERED:
-        owner = RegisteredTools(computer, _actor(computer, call), path[1:])
-        tool, arguments = _registered(owner, [*path, name], args, kwargs)
+        tool, arguments = _registered(_toolbox(computer, call), call.path, args, kwargs)
         return ToolCall(tool, arguments, _origin(call, _text(call, f"{REGISTERED}.{tool.code_name}", args, kwargs)))
     if path[:1] and path[0] in code_names():
         participant = computer.participant(_actor(computer, call))
@@ -156,7 +150,7 @@ def _resolve(computer: Computer, call: ComputerCall, args: list[Any], kwargs: di
             raise ComputerError(f"{call.path} needs an interpreter, and this computer has none.")
         scalars = {key: value for key, value in kwargs.items() if isinstance(value, str | int | float)}  # not the data
         return ToolCall(code_tool, kwargs, _origin(call, _text(call, call.path, args, scalars)))
-    owner = _owner(computer, call, path)
+    owner = _owner(computer, path)
     kind = names(owner).get(name)
     if kind is None:
         raise missing([*path, name], owner)
@@ -199,18 +193,18 @@ def _resolve(computer: Computer, call: ComputerCall, args: list[Any], kwargs: di
     return ToolCall(Tool(full_name, "", {}, handler, policy), arguments, origin)
 
 
-def _registered(
-    owner: RegisteredTools, path: list[str], args: list[Any], kwargs: dict[str, Any]
-) -> tuple[Tool, dict[str, Any]]:
+def _registered(toolbox: Toolbox, path: str, args: list[Any], kwargs: dict[str, Any]) -> tuple[Tool, dict[str, Any]]:
     """Find a registered tool, and name the arguments that code gave by position."""
-    tool = owner.toolbox.find_in_code(".".join(path[1:]))
+    tool = toolbox.find_in_code(path.partition(".")[2])
     if tool is None:
-        close = get_close_matches(path[-1], owner.names, 3, 0.5) or list(owner.names)
-        hint = f"Did you mean {' or '.join(f'{REGISTERED}.{owner.before}{each}' for each in close)}?" if close else ""
-        raise AttributeError(f"There is no {'.'.join(path)}. {hint or 'No tools are registered.'}")
+        above, _, name = path.rpartition(".")
+        there = list(toolbox.names_in_code(f"{above}.".partition(".")[2]))
+        close = get_close_matches(name, there, 3, 0.5) or there
+        hint = f"Did you mean {' or '.join(f'{above}.{each}' for each in close)}?" if close else ""
+        raise AttributeError(f"There is no {path}. {hint or 'No tools are registered.'}")
     parameters = list(tool.schema.get("properties") or {})
     if len(args) > len(parameters):
-        raise TypeError(f"{'.'.join(path)} takes at most {len(parameters)} arguments. Its form is {tool.signature()}.")
+        raise TypeError(f"{path} takes at most {len(parameters)} arguments. Its form is {tool.signature()}.")
     return tool, {**dict(zip(parameters, args, strict=False)), **kwargs}
 
 
@@ -287,37 +281,18 @@ class ComputerProxy:
         return f"computer.{self._path}" if self._path else "computer"
 
 
-def leaf_name(computer: Computer, call: Callable[[str, str], Any], name: str) -> HostName:
-    """What code in this process finds under a name that a leaf defines."""
+def in_this_process(computer: Computer, call: Callable[[str, str], Any], path: str) -> Any:
+    """Return what code in this process finds as `computer`, as `tools`, or under a name that a leaf defines.
+
+    `call(path, how)` makes each call. Values stay as they are.
+    """
 
     def ask(frame: Frame) -> Any:
-        if frame["how"] == "code":
-            return code_of(name)
-        return perform_call(computer, call(frame["path"], "call"), frame["args"], frame["kwargs"])
+        made = call(frame["path"], frame["how"])
+        if made.how in HARMLESS:
+            return look_up(computer, made)
+        return perform_call(computer, made, frame["args"], frame["kwargs"])
 
-    return HostName(ask, name)
-
-
-class RegisteredProxy:
-    """What code in this process finds as `tools`."""
-
-    def __init__(self, computer: Computer, call: Callable[[str, str], Any], path: str) -> None:
-        self._computer, self._call, self._path = computer, call, path
-        block = ACTION.get()
-        self._actor = block.actor if block is not None else None
-
-    def __getattr__(self, name: str) -> Any:
-        below = f"{self._path}.{name}"
-        kind = RegisteredTools(self._computer, self._actor, self._path.split(".")[1:]).names.get(name)
-        if name.startswith("_") or kind is None:
-            raise AttributeError(f"There is no {below}.")
-        return RegisteredProxy(self._computer, self._call, below) if kind == "part" else partial(self._used, below)
-
-    def _used(self, path: str, /, *args: Any, **kwargs: Any) -> Any:
-        return perform_call(self._computer, self._call(path, "call"), list(args), kwargs)
-
-    def __dir__(self) -> list[str]:
-        return sorted(RegisteredTools(self._computer, self._actor, self._path.split(".")[1:]).names)
-
-    def __repr__(self) -> str:
-        return self._path
+    if not path:
+        return ComputerProxy(computer, call, "", computer)
+    return Part(ask, REGISTERED) if path == REGISTERED else HostName(ask, path)

@@ -18,7 +18,7 @@ from interpreter import packages
 from interpreter.computer_api.tool import TOOLS, ComputerTool, Picture, help_on, info, kind_of, present
 from interpreter.config.settings import ComputerSettings
 from interpreter.errors import InterpreterError, NotRestorableError, UnknownSettingError, UsageError
-from interpreter.leaves import code_names, load
+from interpreter.leaves import load
 from interpreter.messages import UNFLAGGED, Chunk, Framer, fold, only_original
 from interpreter.runtimes import Registry
 from interpreter.runtimes.base import BaseLanguage
@@ -466,13 +466,9 @@ class _CodeCalls:
         return handle_call(self._computer, call)
 
     def stand_in(self, call: Callable[[str, str], Any], path: str = "") -> Any:
-        from interpreter.computer_api.code_calls import ComputerProxy, RegisteredProxy, leaf_name
+        from interpreter.computer_api.code_calls import in_this_process
 
-        if path in code_names():
-            return leaf_name(self._computer, call, path)
-        if path:
-            return RegisteredProxy(self._computer, call, path)
-        return ComputerProxy(self._computer, call, "", self._computer)
+        return in_this_process(self._computer, call, path)
 
 
 def block_chunks(framed: Generator[Chunk]) -> Generator[Chunk]:
