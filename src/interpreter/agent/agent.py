@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Generator
-from functools import cached_property
+from collections.abc import Callable
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from interpreter.computer_api.computer import Participant
 from interpreter.config.homes import our_folder
 from interpreter.errors import BusyError
 from interpreter.leaves import ROWS, Part, leaves, load
-from interpreter.session import Actor, Block, Session
+from interpreter.session import Actor, Session
 from interpreter.session.checkpoints import Timeline
 from interpreter.session.journal import Recorder
 from interpreter.tools import Toolbox, execute_tool, package_tools
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from interpreter.llm import Llm
     from interpreter.llm.computer_use import ModelScreen
     from interpreter.llm.limits import Budget
-    from interpreter.messages import Chunk, Message
+    from interpreter.messages import Message
     from interpreter.runtimes.pool import RuntimePool
 
 
@@ -137,19 +137,13 @@ class Agent:
         def languages() -> list[str]:
             return [language.name.lower() for language in self.runtimes.available()]
 
-        return Toolbox([execute_tool(languages, self._execute), *package_tools()])
+        return Toolbox([execute_tool(languages, partial(self.computer.stream, by=self.actor)), *package_tools()])
 
     @cached_property
     def code_tools(self) -> Toolbox:
         """What the names that leaves define in code call."""
         rows = (row for leaf in leaves() for row in leaf.names)
         return Toolbox(tool for make in dict.fromkeys(row.tools for row in rows) for tool in load(make)(self))
-
-    def _execute(self, language: str, code: str) -> Generator[Chunk]:
-        """Run a block for the model, with the same approval as any other."""
-        from interpreter.computer_api.computer import block_chunks
-
-        return block_chunks(self.session.perform(Block(language, code), self.actor).chunks())
 
     @property
     def runtimes(self) -> RuntimePool:

@@ -13,7 +13,7 @@ from interpreter.config.setting import apply, origins, sources
 from interpreter.session import SetPermissions
 
 if TYPE_CHECKING:
-    from interpreter.policy.policy import Mode
+    from interpreter.session.actor import Mode
 
 IN_SANDBOX: Mode = "auto-in-sandbox"
 _FILE = "mode.txt"

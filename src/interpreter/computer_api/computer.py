@@ -19,10 +19,10 @@ from interpreter.computer_api.tool import TOOLS, ComputerTool, Picture, help_on,
 from interpreter.config.settings import ComputerSettings
 from interpreter.errors import InterpreterError, NotRestorableError, UnknownSettingError, UsageError
 from interpreter.leaves import load
-from interpreter.messages import UNFLAGGED, Chunk, Framer, fold, only_original
+from interpreter.messages import Chunk, fold, only_original
 from interpreter.runtimes import Registry
 from interpreter.runtimes.base import BaseLanguage
-from interpreter.runtimes.pool import Language, Outcomes, RuntimePool
+from interpreter.runtimes.pool import Language, RuntimePool
 from interpreter.session import Actor, Block, Permissions, Session
 from interpreter.sigint import Guarded, call_user_code
 
@@ -272,32 +272,25 @@ class Computer(ComputerSettings):
         if display:
             from interpreter.frontend import display as front_end
 
-            chunks = block_chunks(front_end().show_events(self.interpreter, performance))  # it handles Ctrl-C itself
+            chunks = front_end().show_events(self.interpreter, performance)  # it handles Ctrl-C itself
         else:
-            chunks = Guarded(block_chunks(performance.chunks()), partial(self.session.cancel, block))
+            chunks = Guarded(performance.chunks(), partial(self.session.cancel, block))
         if stream:
             everything = self.settings is not None and self.settings.stream_all
-            return chunks if everything else _until_end(only_original(chunks))
-        framer = Framer()
+            return block_chunks(chunks) if everything else _until_end(only_original(block_chunks(chunks)))
         with closing(chunks):
-            shown = (chunk for chunk in chunks if chunk["type"] not in UNFLAGGED)
-            framed = (each for chunk in shown for each in framer.frame({**chunk, "role": "computer"}))
-            messages = fold(framed, self.max_output or _MAX_OUTPUT_LENGTH)
+            messages = fold(chunks, self.max_output or _MAX_OUTPUT_LENGTH)
         for message in messages:
             message.pop("role", None)
         return [message for message in messages if message["content"] != "" or "ended" in message]
-
-    def split(self, other: Computer) -> Outcomes:
-        """Give another computer, without live runtimes yet, the same variables; return the outcome by language."""
-        return self.runtimes.split(other.runtimes)
 
     def exec(self, code: str) -> Any:
         """Run a shell command."""
         return self.run("shell", code)
 
-    def stream(self, language: str, code: str) -> Generator[Chunk]:
-        """Run code and yield its chunks; errors are part of the output."""
-        return block_chunks(self.session.perform(Block(language, code), self.user).chunks())
+    def stream(self, language: str, code: str, by: Actor | None = None) -> Generator[Chunk]:
+        """Run code for an actor, by default the user, and yield its chunks; errors are part of the output."""
+        return block_chunks(self.session.perform(Block(language, code), by or self.user).chunks())
 
     def preview(self, language: str, code: str) -> Any:
         """A dry run of a block in a copy-on-write view of the workspace."""

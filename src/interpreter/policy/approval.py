@@ -37,7 +37,8 @@ class Approver:
         scanner: Callable[[], BlockScanner],
         left_out: Callable[[str], str | None],
     ) -> None:
-        self._workspace, self._registry, self._scanner, self._left_out = workspace, registry, scanner, left_out
+        self._workspace, self._registry, self._scanner = workspace, registry, scanner
+        self.left_out = left_out  # says of a path why an undo would not bring it back, if that is so
         self.rules = RuleEditor(workspace, registry)
         self.known_functions: dict[str, tuple[Effect, ...]] = {}  # what functions of blocks that ran would do
 
@@ -288,14 +289,10 @@ class Approver:
         choices += [CONTAIN] if can_contain and self._is_sandboxable(review, context) else []
         return Question(subject, choices, consent=not review.requires_approval)
 
-    def left_out(self, path: str) -> str | None:
-        """Say of a path why an undo would not bring it back, if that is so."""
-        return self._left_out(path)
-
     def _left_out_of_undo(self, language: str) -> Callable[[str], str | None]:
         place = self._registry().describe(language)
         if place.covered_by_undo:
-            return self._left_out
+            return self.left_out
         return lambda path: f"on {place.runs_on}, not covered by undo"
 
     def _decline(self, review: BlockReview) -> Iterator[Chunk]:

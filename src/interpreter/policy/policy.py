@@ -6,17 +6,17 @@ import os
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Literal, NamedTuple, Protocol, get_args
+from typing import Literal, NamedTuple
 
 from interpreter.config.homes import our_folder
+from interpreter.config.settings import InterpreterSettings
 from interpreter.policy.analysis import Effects, EffectStep, analyze
 from interpreter.policy.files import project_file, user_file
 from interpreter.policy.policy_file import Grant, PolicyFile, ProjectRules, project_rules, read_file, read_text
 from interpreter.policy.rules import Folders, Rule, Verdict, folders_for, holds_in, judge_steps, matches_path
 from interpreter.runtimes import BUILT_IN, Registry
+from interpreter.session.actor import Mode
 
-Mode = Literal["ask", "auto-in-sandbox", "auto", "plan"]
-MODES: tuple[Mode, ...] = get_args(Mode)
 BUILTIN = Path(__file__).parent / "builtin.yaml"
 # Code that uses exactly the access that a sandbox would grant; its analysis shows which rules apply to that access.
 _CODE_FOR_ACCESS = {
@@ -118,14 +118,7 @@ def _stamp(path: Path) -> object:
 # -- the permission mode ------------------------------------------------------------------------------------------
 
 
-class ModeSettings(Protocol):
-    """The settings that make the permission mode."""
-
-    mode: Mode | None
-    auto_run: bool
-
-
-def mode_of(settings: ModeSettings) -> Mode:
+def mode_of(settings: InterpreterSettings) -> Mode:
     """The mode in effect: the one that is set, otherwise what `auto_run` means."""
     return settings.mode or ("auto" if settings.auto_run else "ask")
 

@@ -463,7 +463,7 @@ class ToolCall(Action):
         progress = self.origin.progress if self.origin is not None else self._show
         session = context.session
 
-        def put(subject: Subject) -> Answer | None:
+        def ask(subject: Subject) -> Answer | None:
             question = Question(subject)
             session.ask(question, self)
             return question.answer
@@ -476,7 +476,7 @@ class ToolCall(Action):
                 end()
 
         workspace, is_cancelled = session.workspace(), context.is_cancelled
-        made = ToolContext(session, context.actor, self, workspace, is_cancelled, progress, put, on_cancel)
+        made = ToolContext(session, context.actor, self, workspace, is_cancelled, progress, ask, on_cancel)
         return self.tool.call(self.arguments, made)
 
     @property

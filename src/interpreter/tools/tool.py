@@ -46,12 +46,8 @@ class ToolContext:
     workspace: str
     cancelled: Callable[[], bool]
     progress: Callable[[str], None]  # show a line while it runs
-    put: Callable[[Subject], Answer | None]
+    ask: Callable[[Subject], Answer | None]  # ask the user, and wait; None if the call was cancelled meanwhile
     on_cancel: Callable[[Callable[[], object]], None]  # what ends its waiting, called from another thread
-
-    def ask(self, subject: Subject) -> Answer | None:
-        """Ask the user, and wait; None if no one can be asked, or the call was cancelled."""
-        return self.put(subject)
 
     @property
     def files(self) -> Folder:
