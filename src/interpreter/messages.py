@@ -59,6 +59,11 @@ class Chunk(Message, total=False):
 DECLINED = "I have declined to run this code."  # as 0.4.3 says it to the model when the user says no to a block
 
 
+def notice(text: str, **more: Any) -> Chunk:
+    """Make a chunk that tells the user something, beside the conversation."""
+    return {"role": "computer", "type": "status", "format": "notice", "content": {"text": text, **more}}
+
+
 def is_declined(message: Message) -> bool:
     """Whether we wrote this in the user's name when they declined a block. Old journals have only the text."""
     return message.get("role") == "user" and (message.get("declined", False) or message.get("content") == DECLINED)

@@ -19,7 +19,7 @@ from interpreter.agent.streamed_reply import MAX_NOT_RUN, StreamedReply, is_bloc
 from interpreter.errors import InterpreterError, LimitReachedError, ModelError, RepeatingReplyError, UsageError
 from interpreter.llm.reply_parser import repaired
 from interpreter.llm.text_mode import PROSE_LANGUAGES
-from interpreter.messages import DECLINED, Chunk, Fold, Message
+from interpreter.messages import DECLINED, Chunk, Fold, Message, notice
 from interpreter.policy.review import UNATTENDED, BlockReview, decision, format_findings
 from interpreter.runtimes.missing_packages import only_installs
 from interpreter.runtimes.pool import unknown_language
@@ -166,11 +166,11 @@ class Turn(Action):
     def _closing_notices(self) -> Iterator[Chunk]:
         """Say why the turn ended, and what the answer leaves out."""
         if text := ENDINGS.get(self.ending):
-            yield notice({"text": text.format(limit=self.agent.settings.max_blocks)})
+            yield notice(text.format(limit=self.agent.settings.max_blocks))
         for check, items, text in self._shortcomings() if self.ending not in ("stopped", "declined") else ():
             if items:
                 self.ending = "unfinished" if (check, self.ending) == ("result", "answered") else self.ending
-                yield notice({"text": text, "check": check, "items": items})
+                yield notice(text, check=check, items=items)
 
     def _end(self, ending: str) -> None:
         self.is_done, self.ending = True, ending
@@ -339,7 +339,7 @@ class Turn(Action):
         if not language or self.is_done:
             return
         self._note(NOT_RUN.format(block=f"```{language.lower()}\n{''.join(parts)[:MAX_NOT_RUN].rstrip()}\n```"))
-        yield notice({"text": ONLY_FIRST})
+        yield notice(ONLY_FIRST)
 
     def _reminds_of_request(self) -> bool:
         """Ask again after an answer, if all that has run only installed packages: that was not the request."""
@@ -496,7 +496,3 @@ class Turn(Action):
         yield {"role": "computer", "type": "console", "format": "output", "content": text, "ours": True}
         last: Chunk = {"role": "computer", "type": "console", "format": "active_line", "content": None}
         yield {**last, "ended": "error"} if failed else last
-
-
-def notice(content: dict[str, Any]) -> Chunk:
-    return {"role": "computer", "type": "status", "format": "notice", "content": content}

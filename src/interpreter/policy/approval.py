@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import interpreter.policy as policies
 from interpreter.errors import InterpreterError
-from interpreter.messages import Chunk
+from interpreter.messages import Chunk, notice
 from interpreter.policy.files import user_file
 from interpreter.policy.review import CONTAIN, GRANT, SCAN, SCOPE_WORDS, UNATTENDED, BlockReview, decision
 from interpreter.policy.rule_editor import RuleEditor
@@ -210,7 +210,7 @@ class Approver:
             elif answer is not None and answer.choice in (CONTAIN, GRANT):
                 problem = self._give(review, answer, context)
                 if problem or answer.scope == "always":
-                    yield _notice(problem or f"Saved in {user_file()}.")
+                    yield notice(problem or f"Saved in {user_file()}.")
                 if problem:
                     continue
             elif answer is not None and not (review.code != shown and answer.by == "nobody"):
@@ -326,7 +326,3 @@ def _comparable(effects: Effects) -> list[str]:
     from interpreter.policy.analysis.effects import existing
 
     return effects.lines(look=lambda path: existing(effects.workspace, path, count_rows=False))
-
-
-def _notice(text: str) -> Chunk:
-    return {"role": "computer", "type": "status", "format": "notice", "content": {"text": text}}

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from interpreter.errors import BusyError, InterpreterError, LanguageNotFound, NotPreviewableError, NotRestorableError
 from interpreter.leaves import code_names
-from interpreter.messages import Chunk
+from interpreter.messages import Chunk, notice
 from interpreter.questions import ANSWER, Answer, Question, Step, without_questions
 from interpreter.runtimes.base import BaseLanguage
 from interpreter.session import Action, ActionContext, ActionFields, Actor, Block
@@ -263,7 +263,7 @@ class RuntimePool:
             uses_environment = getattr(block.runtime, "uses_environment", False)
             if self is not self._computer.runtimes and not self._is_announced:
                 self._is_announced = True
-                yield {"type": "status", "format": "notice", "content": {"text": SEPARATE}}
+                yield notice(SEPARATE)
             if block.replay is None and uses_environment and not self._introduced:
                 from interpreter.runtimes.environments import introduce
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 from interpreter.console_text import counted
 from interpreter.errors import BusyError, UndoError
+from interpreter.messages import notice
 from interpreter.session import ACTION, Action, Block
 from interpreter.session.checkpoints.checkpoint import (
     PARTS,
@@ -143,7 +144,7 @@ class Timeline:
             notices = coverage.sentences
             if coverage.copied_files and coverage.seconds >= _SHOW_COST_FROM:
                 notices.append(coverage.cost + ".")
-        return [{"type": "status", "format": "notice", "content": {"text": text}} for text in notices]
+        return [notice(text) for text in notices]
 
     def _note_keepers(self) -> None:
         folder = self._agent.journal.path

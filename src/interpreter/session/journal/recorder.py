@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from interpreter.errors import ConversationNotFoundError
 from interpreter.llm.usage import Usage
-from interpreter.messages import UNFLAGGED, Chunk, Fold, Message
+from interpreter.messages import UNFLAGGED, Chunk, Fold, Message, notice
 from interpreter.session import ACTION, Ids
 from interpreter.session.journal.file import (
     Facts,
@@ -245,8 +245,9 @@ class Recorder:
         self._broken = True
         if not self._noticed:
             why = error.strerror or str(error)
-            text = f"Can't save this conversation: {why} ({self.path or self.root}). You can keep chatting."
-            self.notice = {"role": "computer", "type": "status", "format": "notice", "content": {"text": text}}
+            self.notice = notice(
+                f"Can't save this conversation: {why} ({self.path or self.root}). You can keep chatting."
+            )
         self._noticed = True
 
     # -- between turns -------------------------------------------------------------------------------------------
