@@ -21,7 +21,7 @@ from interpreter.config.setting import (
     given_settings,
 )
 from interpreter.config.settings import InterpreterSettings
-from interpreter.errors import InterpreterError, NotPreviewableError, UsageError
+from interpreter.errors import NotPreviewableError, UsageError
 from interpreter.leaves import load
 
 if TYPE_CHECKING:
@@ -384,17 +384,9 @@ class OpenInterpreter(InterpreterSettings):
 
     def _contain(self) -> None:
         """Have blocks run in a sandbox from now on; an error, and nothing is changed, if there is none."""
-        from interpreter.session import SetPermissions
+        from interpreter.app.trust import switch_sandbox
 
-        def change() -> None:
-            self.sandbox = "workspace"
-            try:
-                self.runtimes.apply_sandbox()
-            except InterpreterError:
-                self.sandbox = "off"
-                raise
-
-        self.session.perform(SetPermissions(self.agent.actor, change=change), self.user).result()
+        switch_sandbox(self, "workspace")
 
     def _make_approver(self) -> Approver:
         from interpreter.policy.approval import Approver

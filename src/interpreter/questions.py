@@ -84,17 +84,14 @@ class RunBlock:
     def chunk(self) -> Chunk:
         content = {"type": "code", "format": self.language, "content": self.code}
         chunk: Chunk = {"role": "computer", "type": "confirmation", "format": "execution", "content": content}
-        if self.findings is not None:
-            chunk["findings"] = list(self.findings)
-        if self.undo is not None:
-            chunk["undo"] = self.undo
-        if self.effects is not None:
-            chunk["effects"] = list(self.effects)
-        if self.reason:
-            chunk["reason"] = self.reason
-        if self.wants:
-            chunk["widening"] = list(self.wants)
-        return chunk
+        known = {
+            "findings": None if self.findings is None else list(self.findings),
+            "undo": self.undo,
+            "effects": None if self.effects is None else list(self.effects),
+            "reason": self.reason or None,
+            "widening": list(self.wants) or None,
+        }
+        return {**chunk, **{name: value for name, value in known.items() if value is not None}}  # type: ignore[typeddict-item]
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from interpreter.api import OpenInterpreter
 from interpreter.config.homes import make_folder
 from interpreter.config.setting import apply, origins, sources
+from interpreter.errors import InterpreterError
 from interpreter.session import SetPermissions
 
 if TYPE_CHECKING:
@@ -26,6 +27,21 @@ def change_permissions(interpreter: OpenInterpreter, change: Callable[[], object
         interpreter.session.perform(SetPermissions(interpreter.agent.actor, change=change), interpreter.user).result()
     else:
         change()
+
+
+def switch_sandbox(interpreter: OpenInterpreter, kind: str) -> None:
+    """Change the sandbox that code runs in from now on; an error, and no change, if there can't be one."""
+    before = interpreter.sandbox
+
+    def change() -> None:
+        interpreter.sandbox = kind
+        try:
+            interpreter.runtimes.apply_sandbox()
+        except InterpreterError:
+            interpreter.sandbox = before
+            raise
+
+    change_permissions(interpreter, change)
 
 
 def switch_mode(interpreter: OpenInterpreter, mode: str, source: str = "code") -> None:

@@ -9,9 +9,9 @@ from typing import Any
 
 from interpreter.api import OpenInterpreter
 from interpreter.app.conversations import UndoableReset
-from interpreter.app.trust import change_permissions, switch_mode
+from interpreter.app.trust import change_permissions, switch_mode, switch_sandbox
 from interpreter.console_text import counted
-from interpreter.errors import InterpreterError, MissingKeyError, UsageError, WrongKeyError
+from interpreter.errors import MissingKeyError, UsageError, WrongKeyError
 from interpreter.frontends.terminal.approval import MODES
 from interpreter.frontends.terminal.terminal import Terminal
 from interpreter.llm.context import estimate_text
@@ -81,16 +81,7 @@ def sandbox(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> 
     before = interpreter.sandbox
     if argument:
         Sandbox(argument)  # or an error that says what there is
-
-        def change() -> None:
-            interpreter.sandbox = argument
-            try:
-                interpreter.runtimes.apply_sandbox()
-            except InterpreterError:
-                interpreter.sandbox = before
-                raise
-
-        change_permissions(interpreter, change)
+        switch_sandbox(interpreter, argument)
     kind = interpreter.sandbox
     terminal.display.line(_SANDBOXES.get(kind, f"Code runs in a {kind}."))
     if kind != before:
