@@ -29,6 +29,7 @@ from interpreter.config.setting import give_settings, given_settings
 from interpreter.errors import BusyError, InterpreterError
 from interpreter.frontends.server.gate import LOCAL, Refused, User
 from interpreter.host import files
+from interpreter.host.memory import available_megabytes
 from interpreter.llm.secrets import replace_secrets
 from interpreter.questions import APPROVE, Answer, QuestionKind
 from interpreter.session import Actor, Event, SetPermissions
@@ -703,15 +704,3 @@ def change_settings(interpreter: OpenInterpreter, settings: dict[str, Any], serv
             )
         group, _, leaf = CLIENT_SETTINGS[name].rpartition(".")
         setattr(interpreter.llm if group else interpreter, leaf, value)
-
-
-def available_megabytes() -> int | None:
-    """The memory that can be used, of the machine or of the container; None where the system doesn't say."""
-    found = []
-    with suppress(OSError, ValueError, IndexError):
-        text = Path("/proc/meminfo").read_text("ascii")
-        found.append(int(text.split("MemAvailable:")[1].split()[0]) // 1024)
-    with suppress(OSError, ValueError):
-        most, used = (Path("/sys/fs/cgroup", name).read_text("ascii") for name in ("memory.max", "memory.current"))
-        found.append((int(most) - int(used)) // 1024**2)
-    return min(found, default=None)
