@@ -51,7 +51,7 @@ def start(parsed: Parsed, present: OpenInterpreter | None = None) -> int:
     schema_file = parsed.actions.get("output_schema")
     if "json" in parsed.actions:
         return _start_events(parsed, schema_file)
-    schema = OutputSchema(schema_file) if schema_file is not None else None
+    schema = OutputSchema.read_file(schema_file) if schema_file is not None else None
     interpreter, profile = configured(parsed, present)
     # With a schema, standard output is for the value that fits it.
     tty = Tty(stdout=sys.stderr) if schema else None
@@ -113,7 +113,7 @@ def _start_events(parsed: Parsed, schema_file: str | None) -> int:
 
     events, interpreter = Events(write), None
     try:
-        schema = OutputSchema(schema_file) if schema_file is not None else None
+        schema = OutputSchema.read_file(schema_file) if schema_file is not None else None
         terminal = Terminal(plain=True, tty=Tty(stdout=sys.stderr))
         with redirect_stdout(sys.stderr):  # profiles may print anything
             interpreter, _ = configured(parsed)

@@ -105,31 +105,38 @@ class Mismatch(Exception):
 
 
 class OutputSchema:
-    """A JSON Schema from a file, which answers have to fit."""
+    """A JSON Schema that answers have to fit. UsageError if it is none; `source` is what the user calls it."""
 
-    def __init__(self, file: str) -> None:
+    def __init__(self, schema: Any, source: str = "schema") -> None:
         if find_spec("jsonschema") is None:
-            raise InterpreterError(f"--output_schema needs an extra package: {install_hint('schema')}")
+            raise InterpreterError(f"{source.partition(':')[0]} needs an extra package: {install_hint('schema')}")
         import jsonschema
         from referencing import Registry
 
+        kind = jsonschema.validators.validator_for(schema, default=jsonschema.Draft202012Validator)
         try:
-            self._schema = json.loads(Path(file).read_text(encoding="utf-8"))
-            kind = jsonschema.validators.validator_for(self._schema, default=jsonschema.Draft202012Validator)
-            kind.check_schema(self._schema)
+            kind.check_schema(schema)
+        except jsonschema.SchemaError as error:
+            raise UsageError(f"{source} is not a JSON Schema: {error.message}.") from error
+        self.schema = schema
+        # An empty registry, so that a `$ref` to an address is an error and never a download.
+        self._validator = kind(schema, registry=Registry())
+
+    @classmethod
+    def read_file(cls, file: str) -> OutputSchema:
+        """Read the file that `--output_schema` names."""
+        try:
+            schema = json.loads(Path(file).read_text(encoding="utf-8"))
         except OSError as error:
             raise UsageError(f"--output_schema: {file} cannot be read: {error.strerror}.") from error
         except ValueError as error:
             raise UsageError(f"--output_schema: {file} is not JSON: {error}.") from error
-        except jsonschema.SchemaError as error:
-            raise UsageError(f"--output_schema: {file} is not a JSON Schema: {error.message}.") from error
-        # An empty registry, so that a `$ref` to an address is an error and never a download.
-        self._validator = kind(self._schema, registry=Registry())
+        return cls(schema, f"--output_schema: {file}")
 
     @property
     def request(self) -> str:
         """What the model is asked about its final answer."""
-        return f"{_prompt('output_schema')}\n\n{json.dumps(self._schema, ensure_ascii=False)}"
+        return f"{_prompt('output_schema')}\n\n{json.dumps(self.schema, ensure_ascii=False)}"
 
     def read(self, answer: str) -> Any:
         """Parse the value in an answer: all of it, or its last fenced block, since models like to add a sentence.
