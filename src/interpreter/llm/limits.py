@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from interpreter.errors import (
     BrokenStreamError,
@@ -28,6 +28,15 @@ MAX_WAIT = 60.0  # seconds between two tries
 MAX_PAUSE = 600.0  # seconds that one item waits for a server that limits requests, all pauses together
 
 
+class Gate(Protocol):
+    """What every request of a budget passes, and of those below it: whoever runs many sessions can pace them."""
+
+    def enter(self, dollars: float, cancelled: Callable[[], bool]) -> int:
+        """Wait until a request that can cost so much may be sent, and return its number."""
+
+    def leave(self, number: int, cost: float, error: BaseException | None) -> None: ...
+
+
 class Budget:
     """Dollars for a number of requests. Each reserves the most that it can cost before it is sent.
 
@@ -38,9 +47,13 @@ class Budget:
     _changed = threading.Condition(threading.RLock())
 
     def __init__(
-        self, limit: Callable[[], float | None] = lambda: None, parent: Budget | None = None, owner: str = "This work"
+        self,
+        limit: Callable[[], float | None] = lambda: None,
+        parent: Budget | None = None,
+        owner: str = "This work",
+        gate: Gate | None = None,
     ) -> None:
-        self._limit, self.parent, self.owner = limit, parent, owner
+        self._limit, self.parent, self.owner, self.gate = limit, parent, owner, gate
         self.spent = self.reserved = 0.0
 
     def chain(self) -> Iterator[Budget]:
@@ -75,7 +88,12 @@ class Budget:
                 self._changed.wait()
             for each in self.chain():
                 each.reserved += dollars
-        return Reservation(self, dollars)
+        gate = next((each.gate for each in self.chain() if each.gate is not None), None)
+        try:
+            return Reservation(self, dollars, gate, gate.enter(dollars, cancelled) if gate is not None else 0)
+        except BaseException:
+            self.settle(dollars, 0.0)
+            raise
 
     def check(self, dollars: float) -> None:
         """Raise BudgetExceededError if a request of this cost would exceed what is left of it."""
@@ -109,8 +127,8 @@ class Reservation:
     A request whose answer was lost on the way counts with all of it, because the server may have charged for it.
     """
 
-    def __init__(self, budget: Budget, dollars: float) -> None:
-        self._budget, self._dollars = budget, dollars
+    def __init__(self, budget: Budget, dollars: float, gate: Gate | None, number: int) -> None:
+        self._budget, self._dollars, self._gate, self._number = budget, dollars, gate, number
         self.cost: float | None = None  # set when it is known
 
     def __enter__(self) -> Reservation:
@@ -118,7 +136,10 @@ class Reservation:
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         is_lost = error is not None and (isinstance(error, LOST) or not isinstance(error, Exception))
-        self._budget.settle(self._dollars, self.cost if self.cost is not None else self._dollars if is_lost else 0.0)
+        cost = self.cost if self.cost is not None else self._dollars if is_lost else 0.0
+        self._budget.settle(self._dollars, cost)
+        if self._gate is not None:
+            self._gate.leave(self._number, cost, error)
 
 
 @dataclass(frozen=True)
@@ -165,7 +186,7 @@ class Pace:
         used, waited, tries = 0.0, 0.0, 0
         while True:
             asked = self._clock()
-            began = self._enter(tokens)
+            began = self.enter(tokens)
             waited += began - asked if waited else 0.0
             error: ModelError | None = None
             try:
@@ -173,7 +194,7 @@ class Pace:
             except ModelError as failure:
                 error = failure
             finally:
-                self._leave(began, error)
+                self.leave(began, error)
             used += self._clock() - began
             is_limited = isinstance(error, RateLimitedError)
             tries += not is_limited
@@ -190,7 +211,7 @@ class Pace:
         with self._changed:
             self._changed.wait(moment - self._clock())
 
-    def _enter(self, tokens: int) -> float:
+    def enter(self, tokens: int = 0) -> float:
         """Wait for a turn, and return when it came."""
         rates = self.rates
         with self._changed:
@@ -211,9 +232,12 @@ class Pace:
             self.active += 1
             return now
 
-    def _leave(self, began: float, error: ModelError | None) -> None:
+    def leave(self, began: float, error: ModelError | None, tokens: int = 0) -> None:
+        """The request that began then is over; `tokens` are those that `enter` did not know of."""
         with self._changed:
             self.active -= 1
+            if tokens and self.rates.tokens_per_minute:
+                self._next = max(self._next, self._clock()) + 60.0 * tokens / self.rates.tokens_per_minute
             if isinstance(error, RateLimitedError):
                 now = self._clock()
                 if began > self._halved:  # not for the others that were sent before it
