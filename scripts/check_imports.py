@@ -49,7 +49,18 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("frontends",),
     # Leaves: only rows name them.
     ("computer_api.screen", "computer_api.people", "computer_api.browser"),
-    ("languages", "remote", "repo", "scanners", "script", "mcp", "agents", "frontends.server", "frontends.wtf"),
+    (
+        "languages",
+        "remote",
+        "repo",
+        "scanners",
+        "script",
+        "mcp",
+        "agents",
+        "batch",
+        "frontends.server",
+        "frontends.wtf",
+    ),
     ("frontends.async_interpreter",),
     ("__main__", "old_functions", "old_paths"),
     ("computer_use", "core", "terminal_interface"),
@@ -57,7 +68,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
 FLOOR = {part: number for number, floor in enumerate(FLOORS) for part in floor}
 FRONT_ENDS = ("frontends", "__main__")
 # A front end's part of a leaf: its subcommands and magic commands.
-FRONT_END_PARTS = ("mcp/commands.py", "repo/commands.py", "agents/commands.py")
+FRONT_END_PARTS = ("mcp/commands.py", "repo/commands.py", "agents/commands.py", "batch/commands.py")
 # On these floors, parts may import each other; elsewhere, neighbours may not.
 OPEN_FLOORS = (0, 6, 8)
 # Any part may import this one inside a function: it loads the terminal lazily.

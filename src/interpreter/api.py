@@ -9,6 +9,7 @@ import weakref
 from collections.abc import Callable, Collection, Generator
 from contextlib import closing
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from interpreter.config.homes import our_folder
@@ -22,7 +23,7 @@ from interpreter.config.setting import (
 )
 from interpreter.config.settings import InterpreterSettings
 from interpreter.errors import NotPreviewableError, UsageError
-from interpreter.leaves import load
+from interpreter.leaves import load, methods
 
 if TYPE_CHECKING:
     from interpreter.agent.agent import Agent
@@ -83,6 +84,8 @@ class OpenInterpreter(InterpreterSettings):
         def __getattr__(self, name):
             if name in OF_THE_AGENT:
                 return getattr(self.agent, name)
+            if name in methods():
+                return partial(load(methods()[name]), self)
             if name not in MADE_ON_USE:
                 return super().__getattr__(name)
             with self._making:  # several threads may be the first to ask

@@ -19,7 +19,10 @@ _PACKAGE = Path(__file__).parent  # `interpreter`
 
 
 class Subcommand(NamedTuple):
-    """`interpreter mcp add ...`: the exact first words. A single word only counts alone or before a flag."""
+    """`interpreter mcp add ...`: the exact first words. A single word only counts alone or before a flag.
+
+    A word in capitals, such as FILE, stands for any one that is no flag.
+    """
 
     words: str
     run: str  # (arguments: list[str], with these words) -> exit code
@@ -88,6 +91,13 @@ class Address(NamedTuple):
     help: str
 
 
+class Method(NamedTuple):
+    """A method of `OpenInterpreter`."""
+
+    name: str
+    run: str  # (interpreter, ...)
+
+
 class Leaf(NamedTuple):
     name: str
     package: str  # the folder or module that can be deleted, below `interpreter`
@@ -106,6 +116,7 @@ class Leaf(NamedTuple):
     observers: tuple[Part, ...] = ()  # (agent) -> what watches a turn, like `os_mode.ScreenControl`
     engines: tuple[Engine, ...] = ()
     names: tuple[CodeName, ...] = ()
+    methods: tuple[Method, ...] = ()
     computer: tuple[MoreMethods, ...] = ()
     addresses: tuple[Address, ...] = ()
 
@@ -312,6 +323,24 @@ ROWS: tuple[Leaf, ...] = (
         docs=("repositories.md",),
         computer=(MoreMethods("files", "interpreter.repo.files:Files"),),
     ),
+    Leaf(
+        name="batch",
+        package="batch",
+        about="`interpreter batch`",
+        docs=("batch.md",),
+        methods=(Method("batch", "interpreter.batch.commands:batch"),),
+        subcommands=(
+            Subcommand(
+                "batch FILE --out",
+                "interpreter.batch.commands:start",
+                "Run each row of a file as a task, and write each result once.",
+                "FILE ...",
+            ),
+            Subcommand("batch --help", "interpreter.batch.commands:print_help", "List the flags of a batch."),
+            Subcommand("batch status FILE", "interpreter.batch.commands:status", "Print how far a batch is."),
+            Subcommand("batch-worker", "interpreter.batch.worker:main", "Run tasks for a batch, as it does itself."),
+        ),
+    ),
     Leaf(name="notebook", package="frontends.notebook", about="The display in Jupyter notebooks", extra="jupyter"),
     Leaf(
         name="wtf",
@@ -341,14 +370,26 @@ def subcommand(arguments: Sequence[str]) -> Subcommand | None:
     for row in (row for leaf in ROWS for row in leaf.subcommands):
         words = row.words.split()
         rest = arguments[len(words) :]
-        if list(arguments[: len(words)]) == words and (len(words) > 1 or not rest or rest[0].startswith("-")):
-            return row
+        if len(arguments) >= len(words) and all(map(_fits, words, arguments)):
+            is_open = len(words) > 1 and not words[-1].isupper()
+            if is_open or not rest or rest[0].startswith("-"):
+                return row
     return None
+
+
+def _fits(word: str, argument: str) -> bool:
+    return not argument.startswith("-") if word.isupper() else argument == word
 
 
 def engine_of(prefix: str) -> Any:
     """Make the engine that runs the models with a prefix."""
     return load(next(engine.make for leaf in ROWS for engine in leaf.engines if engine.prefix == prefix))()
+
+
+@cache
+def methods() -> dict[str, str]:
+    """Map the methods that leaves add to `OpenInterpreter` to what they call."""
+    return {method.name: method.run for leaf in ROWS for method in leaf.methods}
 
 
 @cache

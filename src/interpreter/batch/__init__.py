@@ -1,0 +1,1 @@
+"""Many tasks, one session each: read from a file, run by worker processes, each result written once."""
