@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from conversation import Chatting
 from interpreter import OpenInterpreter
 from model_replies import text, tool_call
@@ -136,6 +138,24 @@ def test_what_stays_unmet_is_said_and_the_turn_is_not_done(chatting: Chatting) -
     assert found == [{"text": "There is no chart.png.", "check": "result", "items": ["There is no chart.png."]}]
     assert len(server.requests) == 3
     assert interpreter.session.log.read()[-1].data["reason"] == "unfinished"
+
+
+def test_a_chart_that_was_not_drawn_is_wanted(chatting: Chatting) -> None:
+    drawn = block("from PIL import Image; display(Image.new('RGB', (2, 2)))")
+    words = "Draw a bar chart of the units per region in sales.csv"
+    found, server, _ = checks(chatting, words, block("print('North 3')"), "The output shows 3.", drawn, "Drawn.")
+    assert found == []
+    assert str(server.requests[2].messages[-1]["content"]).startswith("No chart was drawn. Compute or write what is")
+    found, _, _ = checks(chatting, words, block("print('North 3')"), "The output shows 3.", "It does.")
+    assert [each["items"] for each in found] == [["No chart was drawn."]]
+
+
+@pytest.mark.parametrize(
+    "words", ["Describe the columns of charts.csv", "How many plots are in graph.json?", "Make a text chart of it"]
+)
+def test_words_that_ask_for_no_chart(chatting: Chatting, words: str) -> None:
+    found, server, _ = checks(chatting, words, block("print('North 3')"), "There are 3.")
+    assert (found, len(server.requests)) == ([], 2)
 
 
 def test_a_file_that_did_not_change_is_said(chatting: Chatting) -> None:

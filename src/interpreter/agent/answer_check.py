@@ -8,13 +8,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from interpreter.agent.grounding import FILE_NAME, Source, ungrounded
-from interpreter.agent.small_models import asks_for_answer, missing_content, requested_files, stamp_of
+from interpreter.agent.small_models import asks_for_answer, asks_for_chart, missing_content, requested_files, stamp_of
 from interpreter.errors import InterpreterError
 from interpreter.host import files
 from interpreter.llm.file_preview import beginning, peek
 
 if TYPE_CHECKING:
     from interpreter.agent.agent import Agent
+
+
+_SHOWN = (("computer", "image"), ("computer", "code"))  # figures, and pages such as those of plotly
+_PICTURES = (".png", ".jpg", ".jpeg", ".svg", ".pdf", ".gif", ".webp", ".html", ".xlsx", ".docx")
 
 
 class AnswerCheck:
@@ -38,6 +42,11 @@ class AnswerCheck:
         has_acted = self._agent.llm.profile.reviews_answers and blocks > 0
         if has_acted and not (shown or self.written or unmet) and asks_for_answer(self.request):
             unmet.append("The code printed nothing, so the question has no answer.")
+        has_picture = any((m["role"], m["type"]) in _SHOWN for m in steps) or any(
+            path.lower().endswith(_PICTURES) for path in self.written
+        )
+        if has_acted and not (has_picture or unmet) and asks_for_chart(self.request):
+            unmet.append("No chart was drawn.")
         # The model was told about the content after the block, so only the user is told, at the end.
         written = [{"path": path, "what": "changed"} for path in self.written if has_acted and is_over]
         unmet += filter(None, [missing_content(self.request, written, str(self._agent.settings.workspace))])

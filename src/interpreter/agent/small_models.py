@@ -42,6 +42,12 @@ _ASKS = [re.compile(rf"{_BEGINS}(?:{verbs})\b(?: it| them)?(?:{rest})", re.I) fo
 _ANSWER = re.compile(
     r"\b(what|how (many|much)|which|print|show|tell|report|count|compute|calculate|find|answer)\b", re.I
 )
+_CHART = re.compile(
+    r"^(?!.*\b(?:ascii|text|mermaid)\b)(?:(?:.*(?:[.,;!]|\bthen|\band|\byou|\bplease))?\s*(?:plot|visuali[sz]e)\b"
+    r"|.*\b(?:draw|plot|show|make|create|generate|produce|give|add|display|need|want)\b[^.?!]*"
+    r"\b(?:chart|plot|graph|histogram|heat ?map|diagram|pie)\b(?!\.\w))",
+    re.IGNORECASE | re.DOTALL,
+)
 _COPIES = re.compile(r"\b(cop(y|ies)|duplicates?|back ?up|merge|append)\b", re.IGNORECASE)
 _MAX_COMPARED_BYTES = 1_000_000
 _SHOWN = 3
@@ -126,6 +132,10 @@ def stamp_of(name: str, folder: str) -> tuple[int, int] | None:
     except (OSError, ValueError, RuntimeError):
         return None
     return status.st_mtime_ns, status.st_size
+
+
+def asks_for_chart(request: str) -> bool:
+    return bool(_CHART.search(request))
 
 
 def asks_for_answer(request: str) -> bool:
