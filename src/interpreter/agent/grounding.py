@@ -14,9 +14,11 @@ from itertools import permutations
 from typing import Literal, NamedTuple
 
 _GAPS = "\u00a0\u202f\u2009"  # spaces that do not break a line, between groups of digits
+_PLAIN = str.maketrans("−⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "--0123456789")
 _NUMBER = re.compile(
     rf"(?<![\w.])(?<![A-Za-z]-)(?P<digits>\.?\d+(?:[.,'’_{_GAPS}]\d+| \d{{3}}(?!\d))*)"
-    r"(?P<power>[eE][-+]?\d{1,3}(?!\d)|\s?[×x*]\s?10\^?\{?[-−+]?\d{1,3}\}?)?(?P<unit>\s?(?:%|°?[A-Za-zµ]+))?"
+    r"(?:[eE](?P<exponent>[-+]?\d{1,3}(?!\d))|\s?(?:[×x*·]|\\times)\s?10\^?\{?(?P<power>[-−+⁻]?[\d⁰¹²³⁴⁵⁶⁷⁸⁹]{1,3})\}?)?"
+    r"(?P<unit>\s?(?:%|°?[A-Za-zµ]+))?"
 )
 # How groups of thousands and decimals are separated: `1,234` may be a thousand, or a bit more than one.
 _SEPARATED = [
@@ -44,8 +46,8 @@ _TIME = re.compile(
 )
 FILE_NAME = re.compile(
     r"(?<![\w~./\\:-])[\w~./\\-]*[\w-]\.(?:csv|tsv|xlsx?|ods|parquet|feather|jsonl?|ndjson|ya?ml|toml|xml|txt|log|md|pdf|docx?|"
-    r"pptx?|png|jpe?g|gif|svg|webp|html?|db|sqlite3?|duckdb|zip|tar|t?gz|pkl|npy|ipynb|py|sh|sql|ini|bak|rtf|eml|ics|mp[34]|"
-    r"wav)\b(?![(.]\w)",
+    r"pptx?|png|jpe?g|gif|svg|webp|tiff?|heic|html?|db|sqlite3?|duckdb|zip|tar|t?gz|pkl|npy|h5|ipynb|py|sh|sql|ini|bak|rtf|eml|"
+    r"ics|mp[34]|wav|mov|mkv|avi)\b(?![(.]\w)",
     re.IGNORECASE,
 )
 _DOTTED = re.compile(r"(?<![\w.])(?!\d{1,3}(?:\.\d{3})+(?!\.?\d))\d+(?:\.\d+){2,}(?![\w.]*\w)")  # versions, addresses
@@ -69,7 +71,7 @@ _HEDGE = re.compile(
 # A number after or before such words is no finding.
 _LABEL = re.compile(
     r"(?:\b(?:top|first|last|bottom|next|previous|step|table|figure|fig\.|section|part|option|python|version|node|"
-    r"utf|latin|iso|(?:alpha|α|level)(?: of| =)?)|\bp\s?[<>≤])[-\s#]*$",
+    r"utf|latin|iso|(?:alpha|α|level)(?: of| =)?)|\bp\b.*[<>≤])[-\s#]*$",
     re.IGNORECASE,
 )
 _LABELLED = re.compile(r"[-%\s]*(?:decimals?|digits?|significant|confidence|CI\b|significance|level|dimension)", re.I)
@@ -100,6 +102,7 @@ _FACTORS: dict[str, set[float]] = {
     )
     for name in " ".join(" ".join(units) for units in _UNITS).split()
 }
+_MAX_COMPUTED = 40  # numbers: with more, a wrong one is easily the result of something
 _Kind = Literal["name", "date", "dotted", "time", "number"]
 _STATED: list[tuple[_Kind, re.Pattern[str]]] = [
     ("name", FILE_NAME),
@@ -214,7 +217,7 @@ def _unit(found: re.Match[str]) -> str:
 def _values(found: re.Match[str]) -> list[tuple[float, float]]:
     """The values that it may have, each with one unit of its last digit."""
     digits = re.sub(rf"[{_GAPS}]", " ", found["digits"]).replace("’", "'")
-    power = int((re.findall(r"[-−+]?\d+", found["power"] or "0")[-1]).replace("−", "-"))
+    power = int((found["exponent"] or found["power"] or "0").translate(_PLAIN))
     forms = [digits] if re.fullmatch(r"\d*\.?\d+", digits) else []
     for thousands, decimal, pattern in () if digits.isdigit() else _SEPARATED:
         if pattern.fullmatch(digits):
@@ -257,6 +260,9 @@ class _Facts:
                 return claim.text in self._text
             case "time" | "date":
                 known = self._times if claim.kind == "time" else self._dates
+                hour, *rest = claim.dates[0]
+                if claim.kind == "time" and not any(rest) and {hour, (hour or 24) - 1} & set(self._numbers):
+                    return True  # a table by hours
                 return any(
                     all(part in (None, other or 0) for part, other in zip(date, each, strict=True))
                     for each in known
@@ -267,14 +273,19 @@ class _Facts:
             same = rf"(?<!\d)(?<!\d[.,]){re.escape(digits)}{'0*' if '.' in digits else '(?:[.]0+)?'}(?!\d)"
             return len(digits) > 2 and re.search(same, self._text) is not None
         is_count = self._kind == "text" and claim.step == 1 and not claim.unit and claim.value in self._counts
-        return is_count or any(all(self._has(*limits) for limits in reading) for reading in claim.readings)
+        is_precise = claim.value >= claim.step * (10 if claim.unit == "%" else 100)
+        return is_count or any(
+            all(_has(values, *limits) for limits in reading)
+            for values in (self._numbers, *([self._computed] if is_precise else []))
+            for reading in claim.readings
+        )
 
     @cached_property
     def _numbers(self) -> list[float]:
         values: set[float] = set()
         for found in _NUMBER.finditer(re.sub(r"(?<=[A-Za-z_])(?=\d)", " ", self._text)):
             read = {value for value, _ in _values(found)}
-            if not found["power"]:
+            if not (found["exponent"] or found["power"]):
                 read.update(map(float, re.findall(r"\d+(?:\.\d+)?", found["digits"])))
             values.update(
                 value * factor
@@ -296,22 +307,40 @@ class _Facts:
     def _counts(self) -> set[int]:
         """How many lines and items can be counted in it."""
         lines = [line for line in self._text.splitlines() if line.strip()]
-        counts = {1, len(lines), len(lines) - 1, *(len(re.split(r",|\d \d", line)) for line in lines)}
+        counts = {1, len(lines), len(lines) - 1, *(len(re.split(r",|(?<=\d)\s+(?=\d)", line)) for line in lines)}
+        counts |= {len(FILE_NAME.findall(self._text)), *(len(re.findall(r"['\"]\s?:", line)) for line in lines)}
         is_empty = not lines or re.search(r"empty|none|\bno\b|false|\[\]|\{\}|set\(\)", self._text, re.IGNORECASE)
         return counts | {0} if is_empty else counts
 
-    def _has(self, low: float, high: float) -> bool:
-        slack = 1e-15 * abs(high)
-        at = bisect_left(self._numbers, low - slack)
-        return at < len(self._numbers) and self._numbers[at] <= high + slack
+    @cached_property
+    def _computed(self) -> list[float]:
+        """What follows from the numbers of a column or line: their sum, mean, shares, differences and changes."""
+        lines = self._text.splitlines() if self._kind == "text" else []
+        rows = [row for line in lines if (row := [_values(found)[0][0] for found in _NUMBER.finditer(line)])]
+        columns = [[row[n] for row in rows if -len(row) <= n < len(row)] for n in range(-3, 3)]
+        results: set[float] = set()
+        for values in (*columns, *rows):
+            if 1 < len(values) <= _MAX_COMPUTED:
+                pairs = permutations(values, 2) if len(values) < 6 else zip(values[1:], values, strict=False)
+                results |= {total := sum(values), total / len(values)} | {each / total for each in values if total}
+                results |= {result for one, other in pairs if other for result in (one - other, one / other - 1)}
+        return sorted(map(abs, results))
+
+
+def _has(numbers: Sequence[float], low: float, high: float) -> bool:
+    """Check sorted numbers for one within these limits."""
+    slack = 1e-15 * abs(high)
+    at = bisect_left(numbers, low - slack)
+    return at < len(numbers) and numbers[at] <= high + slack
 
 
 def _is_derived(claim: Claim, grounded: list[Claim]) -> bool:
     """Whether it is the sum, difference, ratio or change of two numbers beside it that are supported."""
     near = [each.value for each in grounded if each.step and abs(claim.start - each.start) < 160]  # characters
-    for one, other in permutations(near[-8:] if claim.step else [], 2):
+    is_year = claim.step == 1 and 1900 <= claim.value <= 2100
+    for one, other in permutations(near[-8:] if claim.step and not is_year else [], 2):
         ratio = one / other if other else 0.0
         quotients = (100 * ratio, 100 * (ratio - 1)) if claim.unit == "%" else (ratio,)
-        if any(abs(abs(each) - claim.value) <= claim.step for each in (one + other, one - other, *quotients)):
+        if any(abs(abs(each) - claim.value) <= 1.01 * claim.step for each in (one + other, one - other, *quotients)):
             return True
     return False
