@@ -314,16 +314,27 @@ class _Facts:
 
     @cached_property
     def _computed(self) -> list[float]:
-        """What follows from the numbers of a column or line: their sum, mean, shares, differences and changes."""
+        """What follows from the numbers of a column or line: sum, mean, shares, and what two of a few of them give."""
         lines = self._text.splitlines() if self._kind == "text" else []
-        rows = [row for line in lines if (row := [_values(found)[0][0] for found in _NUMBER.finditer(line)])]
+        lines = lines if len(lines) <= 2 * _MAX_COMPUTED else []
+        cells = (re.split(r"\s" if " " in line else "[,;]", line) for line in lines)
+        numbers = ([_values(found)[0][0] for cell in row for found in _NUMBER.finditer(cell)] for row in cells)
+        rows = list(filter(None, numbers))
         columns = [[row[n] for row in rows if -len(row) <= n < len(row)] for n in range(-3, 3)]
         results: set[float] = set()
         for values in (*columns, *rows):
-            if 1 < len(values) <= _MAX_COMPUTED:
-                pairs = permutations(values, 2) if len(values) < 6 else zip(values[1:], values, strict=False)
-                results |= {total := sum(values), total / len(values)} | {each / total for each in values if total}
-                results |= {result for one, other in pairs if other for result in (one - other, one / other - 1)}
+            if 1 < len(values) <= _MAX_COMPUTED and (total := sum(values)):
+                results |= {total, total / len(values)} | {each / total for each in values}
+                for one, other in permutations(values, 2) if len(values) < 6 else zip(values[1:], values, strict=False):
+                    results |= {one - other, one / other - 1} if other else set()
+                    if len(values) < 6:
+                        results |= {
+                            one + other,
+                            (one + other) / 2,
+                            (one + other) / total,
+                            one * other,
+                            one / (other or 1),
+                        }
         return sorted(map(abs, results))
 
 
