@@ -106,7 +106,7 @@ def advice(chatting: Chatting, words: str, *blocks: str) -> str:
 
 
 def test_a_missing_package_is_named(chatting: Chatting) -> None:
-    told = advice(chatting, "Plot it.", "import nosuchlib", "import nosuchlib as n")
+    told = advice(chatting, "Use it.", "import nosuchlib", "import nosuchlib as n")
     assert "The package nosuchlib is not installed. Do it without nosuchlib." in told
 
 
