@@ -64,6 +64,10 @@ class TestJavaScript:
         assert not list(npm.rglob("ran"))
         assert not Path("node_modules").exists()
 
+    def test_a_block_of_one_line_runs_again(self, chatting: Chatting, npm: Path) -> None:
+        code = "const tiny = require('tiny-thing'); console.log('it is', tiny.answer)"
+        assert answered(chatting, "javascript", code, APPROVE)[1] == ["it is 42\n"]
+
     def test_imports_find_it_too(self, chatting: Chatting, npm: Path) -> None:
         code = "import tiny from 'tiny-thing';\nconsole.log('it is', tiny.answer);"
         assert answered(chatting, "javascript", code, APPROVE)[1] == ["it is 42\n"]

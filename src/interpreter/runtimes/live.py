@@ -171,7 +171,10 @@ class LiveLanguage(BaseLanguage):
         """Return the part of a block that ran before it failed to import a module, in this line if known."""
         lines = code.splitlines()
         line = line or next((at for at, text in enumerate(lines, 1) if module in text), len(lines))
-        return "\n".join(lines[:line])
+        *before, last = lines[:line]
+        if self.installer != "pip" and module in last:  # what follows in its line did not run
+            last = re.sub(rf"({re.escape(module)}[\"'`)]*;?).*", r"\1", last)
+        return "\n".join([*before, last])
 
     def advice(self, event: Frame) -> Iterator[Chunk]:
         """Yield advice about the error that ended a block."""
