@@ -53,6 +53,21 @@ def test_a_table_that_a_block_printed_keeps_its_cells_on_one_line(home: Path, ch
         assert cell.evaluate("cell => cell.getClientRects()[0].height") < 40  # pixels
 
 
+def test_a_table_of_text_keeps_its_lines_and_a_log_is_wrapped(home: Path, chromium: Browser) -> None:
+    row = "North   2024-01-03   Widget   12.50   customer number 1"
+    code = f"print({row!r} + chr(10) + {row!r})"
+    log = "print('a long line of a log, which is broken where the screen ends')"
+    replies = [tool_call("python", code), text("Done."), tool_call("python", log), text("Done.")]
+    with open_page(chromium, *replies, screen=(390, 844)) as visit:
+        for _ in range(2):
+            visit.say("Show it.")
+            visit.approve()
+            visit.idle()
+        table, words = visit.page.get_by_label("Output", exact=True).all()
+        assert table.evaluate("box => box.scrollWidth > box.clientWidth && box.offsetHeight < 90")
+        assert words.evaluate("box => box.scrollWidth == box.clientWidth")
+
+
 def test_sessions_of_one_name_show_folder_and_time(home: Path, chromium: Browser) -> None:
     with open_page(chromium) as visit:
         page = visit.page

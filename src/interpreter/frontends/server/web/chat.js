@@ -301,6 +301,9 @@ function Outputs({ item, session }) {
   return html`<div class="outputs">${shown.map((output, at) => html`<${Output} key=${at} output=${output} session=${session} length=${output.text?.length} />`)}</div>`;
 }
 
+// Lines with gaps in them, one below the other: a printed table, whose lines are not broken.
+const ALIGNED = /(^|\n).*\S {2,}\S.*\n.*\S {2,}\S/;
+
 function Output({ output, session }) {
   const [whole, setWhole] = useState(false);
   switch (output.kind) {
@@ -315,7 +318,7 @@ function Output({ output, session }) {
     default: {
       const text = settled(output.text);
       const cut = !whole && text.length > MAX_OUTPUT;
-      return html`<pre class=${`output ${output.stream === "stderr" ? "stderr" : ""}`} tabindex="0" aria-label="Output">${cut && html`<button class="quiet" onClick=${() => setWhole(true)}>Show all ${readableSize(text.length)}</button>`}${coloured(cut ? text.slice(-MAX_OUTPUT) : text)}</pre>`;
+      return html`<pre class=${`output ${output.stream === "stderr" ? "stderr" : ALIGNED.test(text) ? "aligned" : ""}`} tabindex="0" aria-label="Output">${cut && html`<button class="quiet" onClick=${() => setWhole(true)}>Show all ${readableSize(text.length)}</button>`}${coloured(cut ? text.slice(-MAX_OUTPUT) : text)}</pre>`;
     }
   }
 }
