@@ -20,7 +20,7 @@ def contents(interpreter: Any) -> list[str]:
 def test_what_follows_an_installation_in_a_small_models_reply_runs_too(chatting: Chatting) -> None:
     interpreter, server = chatting(text(INSTALL + "Then:\n" + CHART + "It is 99.", split=5), text("42."), auto_run=True)
     interpreter.llm.model = SMALL
-    interpreter.chat("Make a chart", display=False)
+    interpreter.chat("Make a table", display=False)
     assert contents(interpreter) == [
         "%pip install psutil",
         "Already installed: psutil.",
@@ -36,7 +36,7 @@ def test_it_is_judged_as_its_own_block(chatting: Chatting) -> None:
     interpreter, _ = chatting(text(INSTALL + CHART))
     interpreter.llm.model = SMALL
     asked = []
-    for chunk in interpreter.chat("Make a chart", display=False, stream=True):
+    for chunk in interpreter.chat("Make a table", display=False, stream=True):
         if chunk["type"] == "confirmation":
             asked.append(chunk["content"]["content"])
             if len(asked) == 2:
@@ -48,7 +48,7 @@ def test_it_is_judged_as_its_own_block(chatting: Chatting) -> None:
 def test_only_one_block_runs_after_an_installation(chatting: Chatting) -> None:
     interpreter, _ = chatting(text(INSTALL + CHART + "```python\nprint('third')\n```"), text("42."), auto_run=True)
     interpreter.llm.model = SMALL
-    interpreter.chat("Make a chart", display=False)
+    interpreter.chat("Make a table", display=False)
     assert "third" not in contents(interpreter)
     assert "```python\nprint('third')\n```" in interpreter.messages[4]["note"]
 
@@ -57,7 +57,7 @@ def test_a_failed_installation_runs_nothing_else(chatting: Chatting) -> None:
     failing = "```python\n!pip install --no-index no-such-package-anywhere\n```\n"
     interpreter, server = chatting(text(failing + CHART), text(CHART), text("42."), auto_run=True)
     interpreter.llm.model = SMALL
-    interpreter.chat("Make a chart", display=False)
+    interpreter.chat("Make a table", display=False)
     sent = server.requests[1].body["messages"][-1]["content"]
     assert "print('a chart of', 6 * 7)" in sent or "a chart of 42" in contents(interpreter)
 
@@ -69,15 +69,15 @@ def test_a_turn_that_only_installed_goes_on(chatting: Chatting) -> None:
         interpreter, server = chatting(first, text("The task is done."), last, text("It is 42."), auto_run=True)
         if model is not None:
             interpreter.llm.model = model
-        interpreter.chat("Make a chart", display=False)
-        assert ONLY_INSTALLED.format(request="Make a chart") in server.requests[2].body["messages"][-1]["content"]
+        interpreter.chat("Make a table", display=False)
+        assert ONLY_INSTALLED.format(request="Make a table") in server.requests[2].body["messages"][-1]["content"]
         assert contents(interpreter)[-2:] == ["42", "It is 42."]
 
 
 def test_it_is_asked_twice_at_most(chatting: Chatting) -> None:
     done = [text("The task is done."), text("It really is."), text("I said so.")]
     interpreter, server = chatting(tool_call("python", "%pip install psutil"), *done, auto_run=True)
-    interpreter.chat("Make a chart", display=False)
+    interpreter.chat("Make a table", display=False)
     assert len(server.requests) == 4
 
 

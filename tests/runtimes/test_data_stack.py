@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from interpreter import OpenInterpreter
+from interpreter.errors import UsageError
 from interpreter.runtimes import data_stack
 from interpreter.runtimes.data_stack import (
     Making,
@@ -293,3 +294,13 @@ def test_its_folders_are_read_only(index: PackageIndex) -> None:
     finish(begin()[0])
     assert not os.stat(stack_folder() / "packages").st_mode & 0o222
     assert json.loads((stack_folder() / "packages" / ".complete").read_text())["requirements"] == ["tiny_thing"]
+
+
+def test_a_data_folder_that_cant_be_written_is_named(
+    interpreter: OpenInterpreter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path("taken").write_text("x")
+    monkeypatch.setenv("XDG_DATA_HOME", os.path.abspath("taken"))
+    with pytest.raises(UsageError, match=r"Can't write in .*taken"):
+        agree(True)
+    assert "can't write in" in run(interpreter, "python", "print(6 * 7)").text

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from interpreter.config.homes import make_folder, our_folder
 from interpreter.console_text import counted
+from interpreter.errors import UsageError
 from interpreter.host import processes
 from interpreter.host.files import left_behind, lock, remove
 
@@ -69,8 +70,11 @@ def agreed() -> bool | None:
 
 
 def agree(wanted: bool) -> None:
-    make_folder(stack_folder())
-    (stack_folder() / "choice").write_text("yes" if wanted else "no", "utf-8")
+    try:
+        make_folder(stack_folder())
+        (stack_folder() / "choice").write_text("yes" if wanted else "no", "utf-8")
+    except OSError as error:
+        raise UsageError(f"Can't write in {stack_folder()}: {error.strerror}.") from error
 
 
 def status(requirements: Sequence[str]) -> str:

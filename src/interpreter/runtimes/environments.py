@@ -94,7 +94,11 @@ class Environment:
     def prepare(self) -> None:
         """Create the session environment, or repair it, because code can write there."""
         if self.is_layer:
-            make_layer(self.folder)
+            try:
+                make_layer(self.folder)
+            except OSError as error:
+                detail = f"can't write in {self.folder} ({error.strerror}). XDG_DATA_HOME can name another folder"
+                raise RuntimeStartError("Python", detail) from error
 
     def installed(self, behind: bool = False) -> list[tuple[str, str]]:
         """List the name and version of each package that is installed here; in a layer, of those in the layer alone.

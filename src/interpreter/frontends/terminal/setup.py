@@ -23,6 +23,7 @@ from interpreter.errors import (
     ModelError,
     NoModelError,
     SandboxUnavailableError,
+    UsageError,
     WeightsMissingError,
     WrongKeyError,
 )
@@ -135,7 +136,7 @@ def offer_data_stack(terminal: Terminal, interpreter: OpenInterpreter) -> None:
     )
     terminal.tell("\n".join([*wrapped(offer, min(terminal.tty.size()[0] - 1, _MAX_WIDTH)), ""]), "")
     rows = ["Yes: install them in the background", "No: ask for each package when code needs it"]
-    with suppress(KeyboardInterrupt, OSError):  # they decide later; installing reports an unwritable folder
+    with suppress(KeyboardInterrupt, UsageError):  # they decide later; installing reports an unwritable folder
         data_stack.agree(choose_row(terminal, "Install the data packages?", rows, "to decide later") == 0)
 
 
