@@ -116,7 +116,7 @@ def test_kitty_gets_the_file_unchanged() -> None:
 
 
 @pytest.mark.parametrize(
-    ("colors", "code"), [(1 << 24, r"38;2;255;0;0;48;2;0;0;255"), (256, "38;5;196;48;5;21"), (16, r"91;44")]
+    ("colors", "code"), [(1 << 24, r"38;2;255;0;0;48;2;0;0;255"), (256, "38;5;196;48;5;21"), (16, r"31;44")]
 )
 def test_block_cells_hold_two_pixels(colors: int, code: str) -> None:
     image = Image.new("RGB", (1, 2))

@@ -70,7 +70,7 @@ class Turn(Action):
         )
         self.is_done = False
         self.ending = ""
-        self._answers: list[str] = []  # the last ones, since the model last acted
+        self._answers: list[list[str]] = []  # the last ones, in pieces, since the model last acted
         self._changed: dict[str, Any] | None = None  # by the block that ran last
         self._changed_any = False  # by any block of the turn
         self._untold: dict[str, Any] = {}  # changes, by path, that the model does not know about yet
@@ -223,16 +223,15 @@ class Turn(Action):
         only_first = self.agent.llm.profile.one_block
         prose = False
         code: list[str] = []
-        self._answers.append("")
-        answer: list[str] = []
+        self._answers.append([])
         is_cancelled = self.is_cancelled
-        with closing(reply), self._collecting(answer):
+        with closing(reply):
             for chunk in reply:
                 if is_cancelled():
                     self.is_done = True
                     return prose
                 if chunk["type"] == "message":
-                    answer.append(chunk.get("content") or "")
+                    self._answers[-1].append(chunk.get("content") or "")
                     yield {**chunk, "role": "assistant"}
                 elif chunk["type"] not in ("code", "tool_call"):
                     yield {**chunk, "role": "computer" if chunk["type"] == "status" else "assistant"}
@@ -266,14 +265,6 @@ class Turn(Action):
                     code = []
         return prose
 
-    @contextlib.contextmanager
-    def _collecting(self, answer: list[str]) -> Iterator[None]:
-        """Put the pieces of the answer together at its end."""
-        try:
-            yield
-        finally:
-            self._answers[-1] += "".join(answer)
-
     def _messages(self, prodding: bool) -> list[Message]:
         agent = self.agent
         if note := agent.prompt.sandbox_news():
@@ -303,10 +294,10 @@ class Turn(Action):
         return False
 
     def _shortcomings(self) -> Iterator[tuple[str, list[str], str]]:
-        return self._answer_check.shortcomings(self._answers, self.guard.blocks, bool(self.ending))
+        return self._answer_check.shortcomings(self._texts(), self.guard.blocks, bool(self.ending))
 
-    def _explain(self, failure: str) -> tuple[str, str]:
-        return explain(failure, self.agent.computer.context.cwd, self._answer_check.tables)
+    def _texts(self) -> list[str]:
+        return list(map("".join, self._answers))
 
     def _wants_more(self) -> bool:
         """Whether to ask again after an answer without an action; if that leads nowhere, the turn ends."""
@@ -317,7 +308,7 @@ class Turn(Action):
         said = str(last.get("content", ""))
         if last["role"] != "assistant" or any(phrase in said for phrase in agent.settings.loop_breakers):
             return False
-        words = [" ".join(answer.split()) for answer in self._answers]
+        words = [" ".join(answer.split()) for answer in self._texts()]
         if self.guard.exhausted:
             self._end("limit")
         elif len(words) >= _MAX_ANSWERS or words[-1] in words[:-1]:

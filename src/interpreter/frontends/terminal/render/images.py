@@ -31,13 +31,6 @@ _MAX_FILE_SENT_BYTES = 2_000_000  # bytes; a larger file is scaled down first
 _KITTY_CHUNK = 4096  # bytes of base64 that one escape may carry
 _SIXEL_BAND = 6
 _SIXEL_RUN = re.compile(rb"(.)\1{3,}", re.DOTALL)
-# The sixteen colours as most terminals show them.
-_SIXTEEN = (
-    *((0, 0, 0), (205, 0, 0), (0, 205, 0), (205, 205, 0), (0, 0, 238), (205, 0, 205), (0, 205, 205), (229, 229, 229)),
-    *((127, 127, 127), (255, 0, 0), (0, 255, 0), (255, 255, 0), (92, 92, 255), (255, 0, 255), (0, 255, 255)),
-    (255, 255, 255),
-)
-_CUBE_LEVELS = (0, 95, 135, 175, 215, 255)
 
 
 class Pictures:
@@ -271,29 +264,22 @@ def sixel_escape(image: Image, colors: int) -> str:
 def block_rows(image: Image, columns: int, rows: int, colors: int) -> list[str]:
     """Draw half blocks, two pixels above each other in every cell, for terminals without graphics."""
     from PIL import ImageFilter, ImageStat
-    from PIL.Image import Dither, Resampling, new
+    from PIL.Image import Resampling
+    from rich.color import Color, ColorSystem
 
     shrinks = image.size[0] / columns
     if shrinks >= 2 and ImageStat.Stat(image.convert("L")).mean[0] >= 200:
         # A drawing on white paper gets thicker lines: thin ones would be lost in so few pixels.
         image = image.filter(ImageFilter.MinFilter(3 if shrinks < 8 else 5))
     image = image.resize((columns, rows * 2), Resampling.LANCZOS)
-    # For every pixel the codes that make it the colour of the text and of the background.
-    if colors >= TRUE_COLOR:
-        data = image.tobytes()
-        rgb = [tuple(data[at : at + 3]) for at in range(0, len(data), 3)]
-        codes = [(f"38;2;{r};{g};{b}", f"48;2;{r};{g};{b}") for r, g, b in rgb]
-    else:
-        palette, known = list(_SIXTEEN), [(f"{base + n}", f"{base + 10 + n}") for base in (30, 90) for n in range(8)]
-        if colors >= 256:
-            palette = [(r, g, b) for r in _CUBE_LEVELS for g in _CUBE_LEVELS for b in _CUBE_LEVELS]
-            palette += [(8 + 10 * n, 8 + 10 * n, 8 + 10 * n) for n in range(24)]
-            known = [(f"38;5;{16 + n}", f"48;5;{16 + n}") for n in range(len(palette))]
-        holder, flat = new("P", (1, 1)), [value for color in palette for value in color]
-        holder.putpalette(flat + flat[-3:] * (256 - len(palette)))
-        # No dithering: dots would hide the lines of a plot.
-        nearest = image.quantize(palette=holder, dither=Dither.NONE).tobytes()
-        codes = [known[min(number, len(palette) - 1)] for number in nearest]
+    # For every pixel the codes that make it the colour of the text and of the background. No dithering: dots would
+    # hide the lines of a plot.
+    system = (
+        ColorSystem.TRUECOLOR if colors >= TRUE_COLOR else (ColorSystem.STANDARD, ColorSystem.EIGHT_BIT)[colors >= 256]
+    )
+    data = image.tobytes()
+    shades = [Color.from_rgb(*data[at : at + 3]).downgrade(system) for at in range(0, len(data), 3)]
+    codes = [(";".join(shade.get_ansi_codes()), ";".join(shade.get_ansi_codes(foreground=False))) for shade in shades]
     lines: list[str] = []
     for top in range(0, rows * 2 * columns, 2 * columns):
         parts: list[str] = []
