@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from interpreter import OpenInterpreter
-from interpreter.app.trust import recall, remember
+from interpreter.app.trust import NO_SANDBOX, recall, remember
 from interpreter.errors import SandboxUnavailableError
 from interpreter.frontends.terminal.approval import GRANT_QUESTION, QUESTION
 from interpreter.sandbox.containment import check_available
@@ -157,16 +157,30 @@ def test_where_no_sandbox_works_one_sentence_says_how_to_get_it(
     groq: ModelServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broken = "import interpreter.sandbox.bubblewrap as b; b.NAMESPACES = ['--no-such-option']\n"
-    person = Person([sys.executable, "-c", broken + PROGRAM], env=KEY)
-    try:
-        person.sees("To let it run freely, a sandbox has to work:")
-        person.at_prompt()
-        person.sees("asks first ·")
-        assert TRUST not in person.raw
-        assert person.leaves() == 0
-    finally:
-        person.close()
-    assert chosen() == ""  # the question comes when it does
+    for is_first in (True, False):
+        person = Person([sys.executable, "-c", broken + PROGRAM], env=KEY)
+        try:
+            person.at_prompt()
+            person.sees("asks first ·")
+            assert ("To let it run freely, a sandbox has to work:" in person.raw) == is_first
+            assert TRUST not in person.raw
+            assert person.leaves() == 0
+        finally:
+            person.close()
+
+
+@pytest.mark.usefixtures("sandbox_works")
+def test_the_question_comes_once_a_sandbox_works(groq: ModelServer) -> None:
+    remember(OpenInterpreter(), NO_SANDBOX)
+    with someone(env=KEY) as person:
+        person.sees(TRUST)
+
+
+@pytest.mark.usefixtures("sandbox_works")
+def test_a_key_for_another_server_asks_too(groq: ModelServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("GROQ_API_BASE")
+    with someone(env={"OPENAI_API_KEY": "sk-made-up", "OPENAI_API_BASE": groq.base_url}) as person:
+        person.sees(TRUST)
 
 
 @pytest.mark.usefixtures("sandbox_works")

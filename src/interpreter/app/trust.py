@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from interpreter.session.actor import Mode
 
 IN_SANDBOX: Mode = "auto-in-sandbox"
+NO_SANDBOX = "no sandbox"  # remembered where none works: the user knows, and is asked once one does
 _FILE = "mode.txt"
 _BY_MODE = "mode"  # as the origin of the setting `sandbox`: the mode has turned it on
 
@@ -81,8 +82,8 @@ def remember(interpreter: OpenInterpreter, mode: str) -> None:
 
 
 def recall(interpreter: OpenInterpreter) -> str:
-    """Return the last choice, `ask` or `auto-in-sandbox`; empty if there is none."""
+    """Return the last choice, `ask` or `auto-in-sandbox`, or NO_SANDBOX; empty if there is none."""
     with suppress(OSError, ValueError):
         mode = Path(interpreter.get_oi_dir(), _FILE).read_text(encoding="utf-8").strip()
-        return mode if mode in ("ask", IN_SANDBOX) else ""
+        return mode if mode in ("ask", IN_SANDBOX, NO_SANDBOX) else ""
     return ""

@@ -86,7 +86,7 @@ def start(parsed: Parsed, present: OpenInterpreter | None = None) -> int:
 
             if not ask_for_key(terminal, interpreter):
                 return 1
-        _apply_trust(parsed, terminal, interpreter)
+        _apply_trust(terminal, interpreter, is_named)
         may_ask = not is_named and not interpreter.auto_run and terminal.is_attended
         if "setup" in parsed.actions or (may_ask and data_stack.agreed() is None):
             from interpreter.frontends.terminal.setup import offer_data_stack
@@ -244,13 +244,12 @@ def _model_ready(parsed: Parsed, terminal: Terminal, interpreter: OpenInterprete
     return setup.choose_model(terminal, interpreter)
 
 
-def _apply_trust(parsed: Parsed, terminal: Terminal, interpreter: OpenInterpreter) -> None:
-    """Let code run as the user chose for their chats; ask at a first start that didn't list models."""
+def _apply_trust(terminal: Terminal, interpreter: OpenInterpreter, is_named: bool) -> None:
+    """Let code run as the user chose for their chats; ask at the first start, unless it names a model."""
     if sources(interpreter)["mode"] == "code" or trust.is_given(interpreter) or not terminal.is_attended:
         return
-    mode = trust.recall(interpreter)
-    found_by_key = not models.is_model_named(interpreter) and models.default_by_key(os.environ) is not None
-    if mode or "local" in parsed.actions or (found_by_key and models.recall(interpreter) is None):
+    mode = trust.recall(interpreter).replace(trust.NO_SANDBOX, "")
+    if mode or not is_named:
         from interpreter.frontends.terminal import setup
 
         setup.use_trust(terminal, interpreter, mode) if mode else setup.choose_trust(terminal, interpreter)

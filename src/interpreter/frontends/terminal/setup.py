@@ -118,8 +118,6 @@ def choose_model(terminal: Terminal, interpreter: OpenInterpreter, again: bool =
         return False
     if is_kept:
         remember(interpreter, taken.program)
-    if not again:
-        choose_trust(terminal, interpreter)
     return True
 
 
@@ -144,15 +142,15 @@ def offer_data_stack(terminal: Terminal, interpreter: OpenInterpreter) -> None:
 
 
 def choose_trust(terminal: Terminal, interpreter: OpenInterpreter) -> None:
-    """Let the user pick when code may run, and remember it, unless no sandbox works or the settings say it already."""
-    if trust.is_given(interpreter):
-        return
+    """Let the user pick when code may run, and remember it; where no sandbox works, say once how to get one."""
     from interpreter.sandbox.containment import check_available
 
     try:
         check_available()
     except SandboxUnavailableError as error:
-        terminal.tell(f"I'll ask before running any code. To let it run freely, a sandbox has to work: {error}", "")
+        if trust.recall(interpreter) != trust.NO_SANDBOX:
+            terminal.tell(f"I'll ask before running any code. To let it run freely, a sandbox has to work: {error}", "")
+            trust.remember(interpreter, trust.NO_SANDBOX)
         return
     question, mode = "When may code run? I'll remember it; Shift-Tab and %mode change it in a chat.", "ask"
     with suppress(KeyboardInterrupt):
