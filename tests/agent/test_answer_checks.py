@@ -127,6 +127,14 @@ def test_a_missing_file_goes_back_to_a_small_model_once(chatting: Chatting) -> N
     )
 
 
+def test_a_repeated_block_is_told_what_is_missing(chatting: Chatting) -> None:
+    again = block("print('plotted')")
+    _, _, interpreter = checks(chatting, PLOT, again, "Done.", again, again, "It is done.")
+    assert "got the same result. Answer, or try a different approach. There is no chart.png." in str(
+        interpreter.messages
+    )
+
+
 def test_a_file_that_the_request_names_without_a_verb_is_wanted(chatting: Chatting) -> None:
     words = "I need a pie chart of sales.csv, as chart.png."
     found, _, _ = checks(chatting, words, block("print('plotted')"), "The task is done.", "It is done.")

@@ -110,6 +110,11 @@ def test_a_missing_package_is_named(chatting: Chatting) -> None:
     assert "The package nosuchlib is not installed. Do it without nosuchlib." in told
 
 
+def test_an_unknown_argument_is_named(chatting: Chatting) -> None:
+    told = advice(chatting, "Sort it.", "sorted([2], by=1)", "sorted([2, 1], by=1)")
+    assert "This function does not take by there. Leave by out, or call another function." in told
+
+
 def test_a_missing_file_gets_the_nearest_names(chatting: Chatting) -> None:
     Path("sales.csv").write_text("a\n1\n")
     Path("notes.txt").write_text("x")

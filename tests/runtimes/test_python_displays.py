@@ -189,6 +189,10 @@ class TestFigures:
         assert len(images(ran)) == 1
         assert ran.ended == "error"
 
+    def test_empty_axes_are_not_shown_after_an_error(self, session: PythonRuntime) -> None:
+        assert not images(session.do("plt.title('Salaries')\nplt.plot([1], by='department')"))
+        assert len(images(session.do("plt.title('Salaries')"))) == 1
+
     def test_a_figure_that_cannot_be_drawn_is_an_error(self, session: PythonRuntime) -> None:
         ran = session.do("plt.plot([1])\nplt.title(r'$\\\\frac{1$')")
         assert ran.ended == "error"

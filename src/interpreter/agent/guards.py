@@ -134,6 +134,7 @@ _CAUSES = {
     "package": r"[Nn]o module (?:named )?'([\w.]+)'|no package called .([\w.]+)|Cannot find module '([^']+)'",
     "file": r"No such file or directory: '([^']+)'|([^\s:]+): No such file|ENOENT.*'([^']+)'",
     "column": r"KeyError: [\"']\[?'?([^'\]\"]+)|no such column: \"?([\w.]+)|ColumnNotFoundError: .*?(\w+)\"?$",
+    "argument": r"(?:unexpected keyword|multiple values for) argument '(\w+)'|'(\w+)' is an invalid keyword",
     "type": r"(unsupported operand|could not convert|can only concatenate|dtype|not supported between)",
 }
 
@@ -161,6 +162,8 @@ def explain(failure: str, folder: str, tables: Callable[[], str]) -> tuple[str, 
                 f"There is no {name}. The nearest names: {near or 'none'}.",
                 "Use one of these names." if near else "",
             )
+        case "argument":
+            return f"This function does not take {name} there.", f"Leave {name} out, or call another function."
         case "column" if known := tables():
             return f"There is no column {name}.\n{known}", "Use these names."
         case "type" if known := tables():

@@ -79,6 +79,7 @@ class Turn(Action):
         self._just_installed = False  # whether the last block did, and worked
         self._installations_told = 0
         self._review: str | None = None  # what the model is asked about its answer; at most once
+        self._missing = ""  # what that names as missing
         self._fold = Fold(lambda: agent.messages, settings.max_output)
         self._control: ScreenControl | None = None
 
@@ -288,9 +289,10 @@ class Turn(Action):
         """Whether a small model is asked once more, because its answer leaves something out or nothing shows it."""
         may_ask = self._review is None and not (self.is_done or self.guard.exhausted)
         if may_ask and self.agent.llm.profile.reviews_answers:
-            texts = [text for _, items, text in self._shortcomings() if items]
-            self._review = _REVIEW.format(text=" ".join(texts), request=self._answer_check.request) if texts else None
-            return bool(texts)
+            self._missing = " ".join(text for _, items, text in self._shortcomings() if items)
+            if self._missing:
+                self._review = _REVIEW.format(text=self._missing, request=self._answer_check.request)
+            return bool(self._missing)
         return False
 
     def _shortcomings(self) -> Iterator[tuple[str, list[str], str]]:
@@ -377,7 +379,7 @@ class Turn(Action):
             if refusal.final:
                 self._end("limit" if self.guard.exhausted else "repetition")
             yield decision("denied", "limit" if self.guard.exhausted else "guard", refusal.words)
-            yield from self._say(f"{refusal.words}\n", refusal.failed)
+            yield from self._say(" ".join(filter(None, [refusal.words, self._missing])) + "\n", refusal.failed)
             if refusal.failed and self.stuck.on_block_refused():
                 self.is_done, self.ending = self.guard.exhausted, "limit" if self.guard.exhausted else ""
             return

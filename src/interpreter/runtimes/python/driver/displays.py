@@ -192,12 +192,12 @@ class Figures:
         csv.writer(text, lineterminator="\n").writerows([("panel", "series", "x", "y"), *rows])
         return text.getvalue()
 
-    def show_open(self, older: Sequence[Any] = ()) -> None:
-        """Show the open figures, except for these older ones, and close them."""
+    def show_open(self, older: Sequence[Any] = (), failed: bool = False) -> None:
+        """Show the open figures, except for these older ones, and close them; after an error, only those with data."""
         figures = [figure for figure in self.open() if figure not in older]
         try:
             for figure in figures:
-                if id(figure) not in self._shown:
+                if id(figure) not in self._shown and (not failed or any(axes.has_data() for axes in figure.axes)):
                     self.show(figure)
         finally:
             for figure in figures:

@@ -163,7 +163,7 @@ class Worker:
                 error = self._engine.run(str(frame["code"]), bool(frame.get("colors")))
                 try:
                     with self.interrupts.user_code:
-                        self._figures.show_open()
+                        self._figures.show_open(failed=error is not None)
                 except Exception as failure:  # noqa: BLE001 -- drawing runs the user's code
                     self._engine.show_error(failure)
                     error = failure
