@@ -46,7 +46,7 @@ class Magic(NamedTuple):
     group: str
     name: str
     run: str  # (terminal, interpreter, argument: str)
-    brief: str  # for the overview
+    brief: str  # for the overview; empty: another command's names it
     help: str
     arguments: str = ""
     examples: tuple[str, ...] = ()
@@ -248,7 +248,7 @@ ROWS: tuple[Leaf, ...] = (
                 "Other",
                 "agent",
                 "interpreter.agents.commands:agent",
-                "a sub-agent",
+                "and %agents",
                 "Have a sub-agent do a task in a copy of the session. --model M: another model. --as NAME: an agent of "
                 "your files. --background: without waiting.",
                 "[--model M] [--as NAME] [--background] task",
@@ -258,7 +258,7 @@ ROWS: tuple[Leaf, ...] = (
                 "Other",
                 "agents",
                 "interpreter.agents.commands:agents",
-                "show them",
+                "",
                 "Show the sub-agents with state, cost and last line. Look at one, stop it, answer its question, accept "
                 "or drop its changes.",
                 "[diff|accept|drop|stop|look N | answer N text | files | trust NAME]",

@@ -34,7 +34,7 @@ _PASSIVE = tuple(".png .jpg .jpeg .gif .webp .bmp .tif .tiff .pdf .csv .tsv .txt
 class Command(NamedTuple):
     name: str
     arguments: str
-    brief: str  # for the overview
+    brief: str  # for the overview; empty: another command's names it
     help: str
     run: Callable[[Terminal, OpenInterpreter, str], None]
     examples: tuple[str, ...] = ()
@@ -104,7 +104,7 @@ def _help(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> No
         return
     groups = {"Your code": ["!ls shell command", ">>> 1 + 1 Python", "%% ls private shell"]}
     for heading, rows in GROUPS.items():
-        groups[heading] = [f"%{row.name} {row.brief}" for row in rows]
+        groups[heading] = [f"%{row.name} {row.brief}" for row in rows if row.brief]
     if added := package_commands():
         groups["Packages"] = [f"%{row.name}" for row in added]
     left = max(map(len, groups)) + 2
