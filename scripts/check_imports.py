@@ -77,7 +77,7 @@ SEAM = "frontend"
 REGISTRIES = {
     "runtimes/**/*.py": "a language names its analysis and its exporter",
     "frontends/terminal/magics/show.py": "the clipboard of the screen",
-    "api.py": "the scanner of safe mode",
+    "api.py": "the scanner of safe mode, and the best of several tries",
     "app/exports.py": "the export as a program",
     "export/__init__.py": "the exporters",
     "computer_api/computer.py": "the settings may name machines, which `remote` knows",

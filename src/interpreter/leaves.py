@@ -264,6 +264,25 @@ ROWS: tuple[Leaf, ...] = (
                 "[diff|accept|drop|stop|look N | answer N text | files | trust NAME]",
                 ("%agents", "%agents diff 2", "%agents accept 2"),
             ),
+            Magic(
+                "Forks",
+                "best",
+                "interpreter.agents.commands:best",
+                "of N tries",
+                "Try a task N times in forks, and keep the best: the answer that most agree on, or what --judge "
+                "prefers: `model`, or `!command`, whose last number counts. --models A,B takes turns.",
+                "[--judge J] [--models A,B] N task",
+                ("%best 3 what is the median price?", "%best --judge '!make test' 4 fix the failing test"),
+            ),
+            Magic(
+                "Forks",
+                "retry",
+                "interpreter.agents.commands:retry_with",
+                "another model",
+                "Have another model try again from a checkpoint, in a fork; see both side by side, and keep one.",
+                "K --model M",
+                ("%retry 4 --model gpt-4o",),
+            ),
         ),
         tools=(Part("agents", "interpreter.agents.calls:make_tools"),),
         names=(

@@ -263,6 +263,19 @@ def sleeping() -> list[int]:
     return processes
 
 
+def test_its_code_gets_no_more_memory_than_its_limit(working: Working) -> None:
+    run, _, _ = working(agents_memory=256)
+    assert "MemoryError" in run("print(agent('run x = bytearray(600 * 2**20)'))")
+
+
+def test_a_program_ends_although_a_sub_agent_works(tmp_path: Path) -> None:
+    with ModelServer([lambda body: stall(None)], repeat=True) as server:
+        script = SCRIPT.replace("threading.Event().wait()", "")
+        arguments = [sys.executable, "-c", script, server.base_url, str(tmp_path)]
+        done = subprocess.run(arguments, env={**os.environ}, capture_output=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout) == (0, b"started\n")
+
+
 # -- in the background -------------------------------------------------------------------------------------------------
 
 

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import shlex
+import textwrap
+import threading
 from typing import TYPE_CHECKING, Any
 
 from interpreter.agents.calls import summary
 from interpreter.agents.files import accept, agent_files, agent_named
 from interpreter.agents.subagents import Accept, SubAgent, SubAgents, Task, subagents_of
+from interpreter.agents.tries import best_of, cost_line, estimate, retry
 from interpreter.console_text import visible
 from interpreter.errors import UsageError
+from interpreter.frontends.terminal.magics.undo import show_difference
+from interpreter.llm.usage import in_dollars
 
 if TYPE_CHECKING:
     from interpreter.api import OpenInterpreter
@@ -42,10 +47,19 @@ def agent(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> No
 
 
 def follow(terminal: Terminal, family: SubAgents, child: SubAgent) -> None:
-    """Draw the tree until one of it has ended, and have the user answer its questions."""
+    """Draw the tree until one of it has ended. Ctrl-C stops that one."""
+    try:
+        draw_until(terminal, family, child.ready)
+    except KeyboardInterrupt:
+        child.stop("by you")
+        child.done.wait()
+
+
+def draw_until(terminal: Terminal, family: SubAgents, event: threading.Event) -> None:
+    """Draw the tree until something has happened, and have the user answer the questions in it."""
     screen = getattr(terminal.display, "screen", None)
     try:
-        while not child.done.is_set():
+        while not event.is_set():
             with family.changed:
                 family.changed.wait(TICK)
             for each in family.walk():
@@ -55,9 +69,6 @@ def follow(terminal: Terminal, family: SubAgents, child: SubAgent) -> None:
             if screen is not None:
                 with screen.lock:
                     screen.paint(body=[f"  {row}" for row in tree(family)])
-    except KeyboardInterrupt:
-        child.stop("by you")
-        child.done.wait()
     finally:
         clear(screen)
 
@@ -74,7 +85,7 @@ def put_to_user(terminal: Terminal, child: SubAgent) -> None:
     assert question is not None
     subject = question.subject
     code = f"\n{subject.code}" if question.kind == "block" else ""
-    terminal.display.line(f"Sub-agent {child.number}: {question.text}{code}", "plain")
+    terminal.display.line(f"Sub-agent {child.number}: {question.text}{code}", "")
     if question.kind in ("text", "choose"):
         child.answer(terminal.ask("> ") or "")
     else:
@@ -127,7 +138,10 @@ def agents(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> N
     child = family.get(int(number))
     match word:
         case "diff":
-            show("\n".join(child.diffs().values()) or f"Sub-agent {number} changed no files.", "plain")
+            for text in child.diffs().values():
+                show_difference(terminal, text, None)
+            if not child.changes:
+                show(f"Sub-agent {number} changed no files.")
         case "accept":
             accept_changes(terminal, interpreter, child, overwrite=text == "--overwrite")
         case "drop":
@@ -171,7 +185,7 @@ def look(terminal: Terminal, child: SubAgent) -> None:
     made = child.interpreter
     messages = made.messages if made is not None else child.messages
     for message in messages[-MAX_MESSAGES:]:
-        terminal.display.line(visible(f"{message['role']}: {message.get('content')}"[:1000]), "plain")
+        terminal.display.line(visible(f"{message['role']}: {message.get('content')}"[:1000]), "")
     terminal.display.line(child.line())
     if child.conversation:
         terminal.display.line(f"Its conversation: interpreter --resume {child.conversation}")
@@ -183,10 +197,98 @@ def trust(terminal: Terminal, interpreter: OpenInterpreter, name: str) -> None:
     if file is None:
         raise UsageError(f"There is no agent named {name!r}. `%agents files` lists them.")
     tools = f"\nTools: {', '.join(file.tools)}" if file.tools else ""
-    terminal.display.line(visible(f"{file.path}\n{file.description}{tools}\n\n{file.prompt}"), "plain")
+    terminal.display.line(visible(f"{file.path}\n{file.description}{tools}\n\n{file.prompt}"), "")
     if terminal.confirm(f"Use the agent {name} as it is now?"):
         accept(file)
         terminal.display.line(f"{name} can be used: %agent --as {name} TASK")
+
+
+# -- several tries --------------------------------------------------------------------------------------------------
+
+
+def best(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
+    """Try a task several times, and keep the best."""
+    known = {"--judge": True, "--models": True}
+    options, text = options_in(argument, known)
+    number, _, task = text.partition(" ")
+    if not number.isdigit() or not task.strip():
+        raise UsageError("Give a number and a task: %best 4 fix the failing test")
+    n, models = int(number), [name for name in options.get("--models", "").split(",") if name]
+    tokens, dollars = estimate(interpreter, n, models)
+    cost = f", {in_dollars(dollars)}" if dollars else ""
+    if not terminal.confirm(f"{n} tries take about {tokens:,} tokens{cost}. Start?"):
+        return
+    family, over = subagents_of(interpreter.agent), threading.Event()
+    results: list[Any] = []
+
+    def work() -> None:
+        try:
+            results.append(best_of(interpreter, n, task.strip(), options.get("--judge", "agreement"), models))
+        except Exception as error:  # noqa: BLE001 - raised below
+            results.append(error)
+        finally:
+            over.set()
+
+    threading.Thread(target=work, name="best", daemon=True).start()
+    with interpreter.session.questions.answerable(["confirm"], lambda question: None):
+        try:
+            draw_until(terminal, family, over)
+        except KeyboardInterrupt:
+            family.stop()
+            over.wait()
+    if isinstance(results[0], Exception):
+        raise results[0]
+    kept = results[0]
+    terminal.display.markdown(visible(kept.text))
+    scores = ", ".join("failed" if score is None else f"{score:g}" for score in kept.scores)
+    terminal.display.line(f"Kept try {kept.winner + 1}. Scores: {scores}. {in_dollars(kept.cost)}. %undo reverts it.")
+    for line in (kept.lost, *(f"{path} has changed here and stays as it is." for path in kept.kept)):
+        if line:
+            terminal.display.line(line, "error")
+
+
+def retry_with(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
+    """Have another model try from a checkpoint on, show both, and keep one."""
+    number, _, rest = argument.strip().partition(" ")
+    options, _ = options_in(rest, {"--model": True})
+    model = options.get("--model", "")
+    if not number.isdigit() or not model:
+        raise UsageError("Give a checkpoint and a model: %retry 4 --model gpt-4o. %rewind lists the checkpoints.")
+    family = subagents_of(interpreter.agent)
+    other = retry(interpreter, int(number), model)
+    try:
+        follow(terminal, family, other.attempt)
+        other.attempt.raise_error()
+        first, second = transcript(other.first), transcript(other.second)
+        width = terminal.tty.size()[0] if hasattr(terminal.tty, "size") else 80
+        titles = f"1: {interpreter.llm.model}", f"2: {cost_line(other.attempt, model)}"
+        for row in side_by_side([titles[0], "", *first], [titles[1], "", *second], width - 1):
+            terminal.display.line(row, "")
+        if (terminal.ask("Keep 1 or 2? ") or "1").strip() == "2":
+            kept, lost = other.keep()
+            terminal.display.line("\n".join(["Kept 2.", *filter(None, [lost, *kept])]))
+        else:
+            terminal.display.line("Kept 1. Nothing changed.")
+    finally:
+        other.drop()
+
+
+def transcript(messages: list[Any]) -> list[str]:
+    """Write messages as lines."""
+    rows: list[str] = []
+    for message in messages:
+        mark = {"user": "> ", "computer": "  "}.get(message["role"], "")
+        rows += [f"{mark}{line}" for line in visible(str(message.get("content"))).splitlines()]
+    return rows
+
+
+def side_by_side(left: list[str], right: list[str], width: int) -> list[str]:
+    """Put two texts into two columns."""
+    half = max(10, (width - 3) // 2)
+    columns = [[part for line in side for part in (textwrap.wrap(line, half) or [""])] for side in (left, right)]
+    length = max(map(len, columns))
+    padded = [[*column, *[""] * (length - len(column))] for column in columns]
+    return [f"{one.ljust(half)} | {other}".rstrip() for one, other in zip(*padded, strict=True)]
 
 
 def options_in(argument: str, known: dict[str, bool]) -> tuple[dict[str, str], str]:

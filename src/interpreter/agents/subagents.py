@@ -74,6 +74,8 @@ class Task:
     temperature: float | None = None
     instructions: str = ""  # instead of the session's conversation
     name: str = ""
+    # One of several: it gets the text as the user's message, leaves no record, and stays until it is decided about.
+    is_try: bool = False
 
     @property
     def title(self) -> str:
@@ -213,6 +215,8 @@ class SubAgents:
             "question_timeout": child.seconds_left,
             "preview": False,
         }
+        if task.is_try:
+            settings["conversation_history"] = False
         if task.instructions:
             settings |= {"system_message": task.instructions, "custom_instructions": ""}
         with self._forking:  # the snapshots of a runtime are copied one by one
@@ -264,9 +268,12 @@ class SubAgent:
         self.journal: Path | None = None
         self.conversation = ""  # its id, for --resume
         self.messages: list[Any] = []
+        self.first_message = 0  # of its own
         self.is_counted = False
         self.stopping = ""  # why it is to end
         self.done = threading.Event()
+        self.ready = threading.Event()  # a try has its value, and can be looked at
+        self.decided = threading.Event()  # a try may end
         self.began, self.ended = time.monotonic(), 0.0
         owner = family.interpreter
         above = family.starter.seconds_left if family.starter is not None else float("inf")
@@ -324,9 +331,34 @@ class SubAgent:
             if seconds is not None and self.seconds_left:
                 raise SubAgentError(f"Sub-agent {self.number} is still running.")
             raise SubAgentError(f"Sub-agent {self.number} was stopped, but does not end.")
+        self.raise_error()
+        return self.value
+
+    def raise_error(self) -> None:
         if self.error is not None:
             raise SubAgentError(f"Sub-agent {self.number}: {self.error}") from self.error
-        return self.value
+
+    @property
+    def new_messages(self) -> list[Any]:
+        """Its part of the conversation."""
+        made = self.interpreter
+        return list((made.messages if made is not None else self.messages)[self.first_message :])
+
+    def wait_for_fork(self) -> None:
+        """Wait until it has its copy of the session; its error is raised if it gets none."""
+        with self.family.changed:
+            self.family.changed.wait_for(
+                lambda: self.interpreter is not None or self.done.is_set(), self.seconds_left + GRACE
+            )
+        self.raise_error()
+
+    def wait_until_ready(self) -> None:
+        """Wait until a try has a value or an error. Ctrl-C stops it."""
+        try:
+            self.ready.wait(self.seconds_left + GRACE)
+        except KeyboardInterrupt:
+            self.stop("by you")
+            raise
 
     def conflicts(self) -> dict[str, list[int]]:
         """Which other sub-agents have changed the same files, and were not dropped."""
@@ -417,16 +449,25 @@ class SubAgent:
             made = self.family.fork(self)
             self._base = made.llm.usage
             self.interpreter, self.fork = made, made.forked
+            self.first_message = len(made.messages)
+            self.family.tell()
             self.family_below = subagents_of(made.agent, self)
             self.end_if_stopped()
             self._share_tokens()
             with made.session.questions.answerable(ALL_KINDS), made.session.questions.answerable(ALL_KINDS, self._ask):
                 self.value = self._work(made)
             self.state = "done"
+            if self.task.is_try:
+                self.family.leave()
+                entered = False
+                self.ready.set()
+                self.family.tell()
+                self.decided.wait(self.seconds_left)
         except BaseException as error:  # noqa: BLE001 - raised where its result is asked for
             self.error = error
             self.state = "stopped" if self.stopping else "failed"
         finally:
+            self.ready.set()
             try:
                 self._end()
             except Exception as error:  # noqa: BLE001 - as above
@@ -446,7 +487,9 @@ class SubAgent:
                 raise SubAgentError(f"`data` could not be given to it: {text[-1000:]}")
         instruction = f"\n\n{form.instruction}" if form.instruction else ""
         about = DATA.format(about=data["about"]) if data is not None else ""
-        message = TASK.format(task=task.text, workspace=made.workspace, data=about, form=instruction)
+        message: Any = TASK.format(task=task.text, workspace=made.workspace, data=about, form=instruction)
+        if task.is_try:
+            message = task.text or made.messages  # without a text, it continues the conversation
         for _ in range(2):
             text = self._respond(made, message)
             try:
@@ -456,7 +499,7 @@ class SubAgent:
                 message = AGAIN.format(problem=str(problem).capitalize(), form=instruction)
         raise SubAgentError(failure)
 
-    def _respond(self, made: OpenInterpreter, message: str) -> str:
+    def _respond(self, made: OpenInterpreter, message: Any) -> str:
         """Send it a message and return its last one; an error unless the turn ended with an answer."""
         self._turn = turn = made.agent.turn(message)
         started = made.session.start(turn, made.agent.actor, self._read)
@@ -479,7 +522,8 @@ class SubAgent:
         text = ""
         for event in events:
             chunk = event.chunk
-            if chunk is not None and chunk["type"] in ("message", "code", "console"):
+            is_text = chunk is not None and chunk["type"] in ("message", "code", "console")
+            if chunk is not None and is_text and chunk.get("format") != "active_line":
                 text = f"{'' if chunk.get('start') else text}{chunk.get('content') or ''}"[-2000:]
                 lines = [line for line in text.splitlines() if line.strip()]
                 self.last = visible(lines[-1])[:MAX_LINE] if lines else self.last
