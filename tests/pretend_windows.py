@@ -26,7 +26,6 @@ import ssl
 import stat
 import subprocess
 import sys
-import sysconfig
 import tempfile
 import threading
 import time
@@ -80,7 +79,6 @@ def pretend() -> None:
     socket.socketpair = socketpair
     select.select = select_sockets
     subprocess.Popen.__init__ = start_without_descriptors  # type: ignore[method-assign]
-    sysconfig.get_config_vars()  # it reads a file that is named for the platform, and remembers what it says
     sys.platform = "win32"
     warnings.filterwarnings("error", category=EncodingWarning, module=r"interpreter\.")
 
