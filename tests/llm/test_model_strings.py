@@ -41,6 +41,13 @@ KEY = {"OPENAI_API_KEY": "sk-1"}
         ("xai/grok-4", "https://ai-gateway.vercel.sh/v1/", "https://ai-gateway.vercel.sh/v1", "xai/grok-4"),
         ("openai/llama", "https://api.groq.com/openai/v1", "https://api.groq.com/openai/v1", "llama"),
         ("fireworks_ai/llama", "http://h:1/v1", "http://h:1/v1", "accounts/fireworks/models/llama"),
+        ("fireworks_ai/lab/llama", "http://h:1/v1", "http://h:1/v1", "accounts/fireworks/models/lab/llama"),
+        ("fireworks_ai/accounts/me/models/x", "http://h:1/v1", "http://h:1/v1", "accounts/me/models/x"),
+        ("mistral/small", "http://h:1", "http://h:1/v1", "small"),  # some get a path from LiteLLM, others don't
+        ("huggingface/lab/x", "http://h:1", "http://h:1/v1", "lab/x"),
+        ("minimax/x", "http://h:1", "http://h:1/v1", "x"),
+        ("cometapi/x", "http://h:1", "http://h:1/v1", "x"),
+        ("groq/x", "http://h:1", "http://h:1", "x"),
         ("jan/tiny", "http://h:1/v1", "http://h:1/v1", "tiny"),
         ("local", "http://h:1/v1", "http://h:1/v1", "local"),
         ("ollama/tiny", "http://h:11434", "http://h:11434/v1", "tiny"),

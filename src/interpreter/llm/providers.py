@@ -73,7 +73,7 @@ PROVIDERS: tuple[Provider, ...] = (
              refused_fields=_REFUSES_STREAM_OPTIONS),
     Provider("cohere", "https://api.cohere.ai/compatibility/v1", ("COHERE_API_KEY", "CO_API_KEY")),
     Provider("cohere_chat", "https://api.cohere.ai/compatibility/v1", ("COHERE_API_KEY", "CO_API_KEY")),
-    Provider("cometapi", "https://api.cometapi.com/v1", ("COMETAPI_KEY",), ("COMETAPI_API_BASE",)),
+    Provider("cometapi", "https://api.cometapi.com/v1", ("COMETAPI_KEY",), ("COMETAPI_API_BASE",), base_path="/v1"),
     Provider("compactifai", "https://api.compactif.ai/v1", ("COMPACTIFAI_API_KEY",)),
     Provider("dashscope", "https://dashscope.aliyuncs.com/compatible-mode/v1", ("DASHSCOPE_API_KEY",),
              ("DASHSCOPE_API_BASE",)),
@@ -91,7 +91,7 @@ PROVIDERS: tuple[Provider, ...] = (
     Provider("gradient_ai", "https://inference.do-ai.run/v1", ("GRADIENT_AI_API_KEY",)),
     Provider("groq", "https://api.groq.com/openai/v1", ("GROQ_API_KEY",), ("GROQ_API_BASE",)),
     Provider("huggingface", "https://router.huggingface.co/v1", ("HF_TOKEN", "HUGGINGFACE_API_KEY"),
-             ("HUGGINGFACE_API_BASE",)),
+             ("HUGGINGFACE_API_BASE",), base_path="/v1"),
     Provider("hyperbolic", "https://api.hyperbolic.xyz/v1", ("HYPERBOLIC_API_KEY",),
              ("HYPERBOLIC_API_BASE",)),
     Provider("inception", "https://api.inceptionlabs.ai/v1", ("INCEPTION_API_KEY",),
@@ -99,9 +99,9 @@ PROVIDERS: tuple[Provider, ...] = (
     Provider("lambda_ai", "https://api.lambda.ai/v1", ("LAMBDA_API_KEY",), ("LAMBDA_API_BASE",)),
     Provider("meta_llama", "https://api.llama.com/compat/v1", ("LLAMA_API_KEY",), ("LLAMA_API_BASE",)),
     Provider("meta", "https://api.meta.ai/v1", ("META_API_KEY",), ("META_API_BASE",)),
-    Provider("minimax", "https://api.minimax.io/v1", ("MINIMAX_API_KEY",), ("MINIMAX_API_BASE",)),
+    Provider("minimax", "https://api.minimax.io/v1", ("MINIMAX_API_KEY",), ("MINIMAX_API_BASE",), base_path="/v1"),
     Provider("mistral", "https://api.mistral.ai/v1", ("MISTRAL_API_KEY",), ("MISTRAL_API_BASE",),
-             refused_fields=_REFUSES_STREAM_OPTIONS),
+             base_path="/v1", refused_fields=_REFUSES_STREAM_OPTIONS),
     Provider("moonshot", "https://api.moonshot.ai/v1", ("MOONSHOT_API_KEY",), ("MOONSHOT_API_BASE",)),
     Provider("morph", "https://api.morphllm.com/v1", ("MORPH_API_KEY",), ("MORPH_API_BASE",)),
     Provider("nebius", "https://api.studio.nebius.ai/v1", ("NEBIUS_API_KEY",), ("NEBIUS_API_BASE",)),
@@ -231,7 +231,7 @@ def resolve(
         headers = {"anthropic-version": api_version or "2023-06-01"}
     elif row.prefix == "openai" and (is_only_responses or name.startswith(_RESPONSES)):
         wire, name = "responses", name.removeprefix(_RESPONSES)
-    elif row.prefix == "fireworks_ai" and not set("/#") & set(name):
+    elif row.prefix == "fireworks_ai" and "#" not in name and not name.startswith("accounts/"):
         name = f"accounts/fireworks/models/{name}"
     return Endpoint(row.prefix, name, base_url, key, query, row.key_header, wire, headers, row.refused_fields)
 
