@@ -109,6 +109,26 @@ def test_a_later_block_may_change_an_attached_database() -> None:
         ("python", "import polars as pl\npl.sql(\"from read_csv('http://a.example/x')\")", {("network", "a.example")}),
         ("python", "con.execute('select 1; -- the first')", set()),
         ("python", "con.execute('pragma user_version')", set()),
+        ("python", "df.query('price in [1, 2] and region == \"N\"')", set()),
+        ("python", "db.query('select a from t')", set()),
+        ("python", "db.query('delete from t')", {("database", "a database")}),
+        (
+            "python",
+            "import duckdb\nduckdb.table('t').query('v', \"copy v to '/outside/x'\")",
+            {("write", "/outside/x")},
+        ),
+        (
+            "python",
+            "import sqlalchemy as sa\nwith sa.create_engine('sqlite:///a.db').begin() as c:\n"
+            "    c.execute(sa.text('delete from t'))",
+            {("write", "a.db"), ("database", "a.db")},
+        ),
+        (
+            "python",
+            "import sqlalchemy as sa\nwith sa.create_engine('sqlite:///a.db').connect() as c:\n"
+            "    c.execute(sa.text('select 1')).scalars().all()",
+            {("write", "a.db")},
+        ),
         ("python", "con.execute('pragma user_version(5)')", {("database", "a database")}),
         # Which of these is text depends on the database, which is not known here.
         ("python", r"""con.execute("select 'a\\'; drop table t; -- '")""", {("database", "a database")}),

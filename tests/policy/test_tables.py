@@ -17,7 +17,7 @@ OPERANDS = set(
 )
 PLAIN = set(
     "read write edit create rename renamed writegiven delete tree temporary env writearchive readtext fetch unpickled get send sendto reach "
-    "kill program shell runall import environment fork fixed expression unknown given link hardlink copied unpack".split()
+    "kill program shell runall import environment fork fixed expression unknown given link hardlink copied unpack patch".split()
 )
 OPTIONS = set("read write run target host install also only instead no local unknown".split())
 

@@ -503,6 +503,15 @@ def sed(call: CommandCall, arguments: Arguments, doing: StepEffects, notes: Note
     doing.read(*files)
     if arguments.has("-i", "--in-place"):
         doing.write(*files, operation="edit")
+        for suffix in arguments.value("-i", "--in-place"):
+            doing.write(*(_copy_by_sed(file, suffix) for file in files))
+
+
+def _copy_by_sed(file: str, suffix: str) -> str:
+    """Name the copy that `sed -i.bak` or `sed -i'old/*'` leaves of a file."""
+    folder, slash, name = file.rpartition("/")
+    copy = suffix.replace("*", name) if "*" in suffix else name + suffix
+    return copy if "/" in suffix else f"{folder}{slash}{copy}"
 
 
 _AWK_TEXT = re.compile(r'"(?:[^"\\]|\\.)*"|#[^\n]*')
@@ -625,13 +634,13 @@ def git(call: CommandCall, arguments: Arguments, doing: StepEffects, notes: Note
     doing.read(*(word for word in arguments.operands if kind == "@git_reads" and word.startswith(("/", "~", ".."))))
     if arguments.has("-O", "--open-files-in-pager", "-x", "--edit", "-e") and verb not in ("clean", "add"):
         doing.unknown("git may start programs")
-    only_lists = "=".join([verb, *rest[:1]]) in listed("programs.txt", "@git_lists") or (
-        verb == "config" and len(rest) == 1 and not rest[0].startswith("-")
-    )
-    if verb == "branch" and (
-        any(map(_GIT_BRANCH_CHANGES.match, rest)) or (arguments.operands and rest[0] in ("-v", "-vv"))
-    ):
-        only_lists = False
+    first = rest[0] if rest else ""
+    only_lists = "=".join(filter(None, [verb, first])) in listed("programs.txt", "@git_lists")
+    if verb == "config" and len(rest) == 1:
+        only_lists = not first.startswith("-") or only_lists
+    elif verb == "branch":  # `-v` and `-r` say nothing by themselves: `git branch -v NAME` makes one
+        makes = arguments.operands and not arguments.has("--list", "-l", "--contains", "--merged", "--no-merged")
+        only_lists = not makes and not any(map(_GIT_BRANCH_CHANGES.match, rest))
     own_files = f"{folder}/.git".removeprefix("./")
     if kind in ("@git_get", "@git_send"):
         operands = arguments.operands

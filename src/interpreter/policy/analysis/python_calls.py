@@ -52,6 +52,8 @@ class Called(NamedTuple):
         return stars or any(each.arg is None for each in self.node.keywords)
 
 
+# Two words in a row, which no expression of pandas begins with, or a comment.
+_SQL = re.compile(r"\s*(?:--|/\*|(?!not\b)[a-z]+\s+(?!(?:in|not|and|or|is|if)\b)[\w*`\"'(])", re.IGNORECASE)
 _MAX_STEPS = 50  # from a call to what its object is made of
 _SELF = Does("", -1, "self")
 
@@ -137,6 +139,8 @@ def _apply_plain(does: Does, called: Called) -> None:
             doing.note("kill", "this machine: a loop that starts itself again and again")
         case "fixed" if not re.fullmatch(r"[\w.-]+", text):
             called.unknown()  # it may be a module or an address
+        case "expression" if called.node and (len(called.node.args) > 1 or _SQL.match(text)):
+            _database(Does("sql", 0 if _SQL.match(text) else 1), called)
         case "expression" if argument is not None:
             # `df.query("a > @b")`: names of variables, and methods, can lead anywhere
             methods = re.findall(r"\.\s*(\w+)\s*\(", text)
