@@ -180,9 +180,7 @@ def problem_with(tools: Toolbox, name: str, arguments: str) -> str:
 
 def problem_with_arguments(tool: Tool, arguments: dict[str, Any] | None) -> str:
     """What is wrong with the arguments of a call; empty if nothing is."""
-    problems = (
-        ["the arguments must be a JSON object"] if arguments is None else list(_problems(arguments, tool.schema, ""))
-    )
+    problems = ["the arguments must be a JSON object"] if arguments is None else problems_of(arguments, tool.schema)
     return f"{'; '.join(problems)}. Its form is {tool.signature()}." if problems else ""
 
 
@@ -241,8 +239,12 @@ def shown_call(name: str, arguments: str | dict[str, Any]) -> str:
 # -- the check of arguments ------------------------------------------------------------------------------------
 
 
+def problems_of(value: Any, schema: Any, where: str = "") -> list[str]:
+    """What is wrong with a value: types, choices, limits, names that are missing or unknown. The rest is the handler's."""
+    return list(_problems(value, schema, where))
+
+
 def _problems(value: Any, schema: Any, where: str) -> Iterator[str]:
-    """What is wrong with a value: types, choices, names that are missing or unknown. Other rules are the handler's."""
     if not isinstance(schema, Mapping):
         return
     kinds = schema.get("type", [])
@@ -254,6 +256,12 @@ def _problems(value: Any, schema: Any, where: str) -> Iterator[str]:
     choices = schema.get("enum")
     if choices and value not in choices:
         yield f"{where} must be one of {', '.join(json.dumps(choice, ensure_ascii=False) for choice in choices)}"
+    if isinstance(value, int | float) and not schema.get("minimum", value) <= value <= schema.get("maximum", value):
+        yield f"{where} must be from {schema.get('minimum', 'any number')} to {schema.get('maximum', 'any number')}"
+    if isinstance(value, str) and len(value) < schema.get("minLength", 0):
+        yield f"{where} is too short"
+    if isinstance(value, str) and not re.search(schema.get("pattern", ""), value):
+        yield f"{where} must match {schema['pattern']}"
     if isinstance(value, list):
         for number, item in enumerate(value):
             yield from _problems(item, schema.get("items"), f"{where}[{number}]")

@@ -57,6 +57,7 @@ from interpreter.leaves import leaves, load
 from interpreter.messages import fold
 from interpreter.runtimes.state import File, RichValue, TableQuery, TableWindow, Text
 from interpreter.session import Do, Event
+from interpreter.tools.toolbox import problems_of
 from interpreter.version import __version__
 
 Result = TypeVar("Result")
@@ -68,7 +69,7 @@ _CHUNK = 256 * 1024
 _MAX_FILES = 2000
 _MAX_WINDOW = 500  # rows or columns of a table in one answer
 _BYTES = "application/octet-stream"
-_MAX_NUMBER = 2**53  # that JavaScript counts to; databases and Python's own libraries refuse larger ones
+_MAX_NUMBER = 2**53  # that JavaScript counts to; databases refuse larger ones
 _CONFIRM = "delete all my data"
 
 
@@ -289,7 +290,7 @@ def list_of(of: Schema) -> Schema:
 SETTINGS = object_of(
     model=TEXT,
     temperature={"type": "number", "minimum": 0},
-    max_tokens={"type": "integer", "minimum": 1},
+    max_tokens={"type": "integer", "minimum": 1, "maximum": _MAX_NUMBER},
     custom_instructions=TEXT,
     mode={"type": "string", "enum": ["ask", "plan"]},
     sandbox={"type": "string", "enum": ["workspace", "read-only"]},
@@ -706,7 +707,7 @@ _EVENTS: dict[str, Schema] = {
 _LISTING = {
     "q": _WORDS,
     "limit": {"type": "integer", "minimum": 1, "maximum": 1000, "default": 100},
-    "before": {"type": "number"},
+    "before": {"type": "number", "minimum": 0, "maximum": _MAX_NUMBER},
 }
 VIEW: dict[str, Schema] = {
     "row": _FROM,
@@ -933,11 +934,11 @@ async def _frame(call: ServerRequest, socket: WebSocket, text: str) -> None:
     kind, question = frame.pop("type"), frame.pop("question", "")
     call.note(kind)
     if kind == "message":
-        call.body = checked(frame, MESSAGE, "the frame")
+        call.body = checked(frame, MESSAGE)
         call.body.pop("wait", None)
         await send_message(call)
     elif kind == "answer":
-        answer_to(call.server.hub.find(call.key(True)), str(question), checked(frame, ANSWER, "the frame"), call.user)
+        answer_to(call.server.hub.find(call.key(True)), str(question), checked(frame, ANSWER), call.user)
     else:
         await cancel(call)
 
@@ -949,52 +950,16 @@ SOCKETS: list[tuple[str, str, Callable[[ServerState, WebSocket], Awaitable[None]
     (f"{SESSION_PATH}/events", "read", event_socket),
 ]
 
-_TYPES: dict[str, tuple[type, ...]] = {
-    "string": (str,),
-    "integer": (int,),
-    "number": (int, float),
-    "boolean": (bool,),
-    "array": (list,),
-    "object": (dict,),
-}
+_NULL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
 
 
-def checked(value: Any, schema: Schema, where: str) -> Any:
+def checked(value: Any, schema: Schema, where: str = "") -> Any:
     """Return the value if it fits the schema, otherwise raise `Refused`."""
-
-    def wrong(problems: str) -> Refused:
-        return Refused(400, "parameter", f"{where} {problems}.")
-
-    kind = schema.get("type")
-    if kind is not None and (
-        not isinstance(value, _TYPES[kind]) or (isinstance(value, bool) and kind in ("integer", "number"))
-    ):
-        raise wrong(f"must be of type {kind}")
-    if "enum" in schema and value not in schema["enum"]:
-        raise wrong(f"must be one of {', '.join(map(str, schema['enum']))}")
-    low, high = schema.get("minimum", -_MAX_NUMBER), schema.get("maximum", _MAX_NUMBER)
-    if isinstance(value, (int, float)) and not low <= value <= high:
-        raise wrong(f"must be from {low} to {high}")
-    if isinstance(value, str):
-        if "\x00" in value or len(value) < schema.get("minLength", 0):
-            raise wrong("must not be empty, or have a null character in it")
-        if "pattern" in schema and not re.search(schema["pattern"], value):
-            raise wrong(f"must match {schema['pattern']}")
-    if kind == "array":
-        for item in value:
-            checked(item, schema["items"], f"an item of {where}")
-    if kind == "object" and "properties" in schema:
-        unknown = value.keys() - schema["properties"].keys()
-        missing = [name for name in schema.get("required", ()) if name not in value]
-        if missing or (unknown and not schema.get("additionalProperties", True)):
-            problems = [
-                *(f"lacks {name}" for name in missing),
-                *(f"has an unknown field {name[:40]}" for name in unknown),
-            ]
-            raise wrong(" and ".join(sorted(problems)))
-        for name, item in value.items():
-            if name in schema["properties"]:
-                checked(item, schema["properties"][name], name)
+    problems = problems_of(value, schema, where)
+    if _NULL.search(json.dumps(value)):
+        problems.append("a text can't have a null character in it")
+    if problems:
+        raise Refused(400, "parameter", f"{'; '.join(problems)}.")
     return value
 
 
@@ -1023,8 +988,7 @@ async def _body(request: Request, route: Route) -> dict[str, Any]:
         body = json.loads(text)
     except (ValueError, RecursionError):
         raise Refused(400, "json", "The body is not JSON.") from None
-    checked(body, route.body, "The body")
-    return body  # type: ignore[no-any-return]
+    return checked(body, route.body)  # type: ignore[no-any-return]
 
 
 class _PassedOn(Response):
