@@ -196,6 +196,7 @@ def test_the_accounts_home_is_protected_even_if_home_differs(code: str) -> None:
             "cat a.txt; git status",
             "Always allow the commands cat and git status, reading a.txt.",
         ),
+        ("shell", "echo hi > a.txt", "Always allow writing a.txt, in shell code."),
         ("shell", "rm sub/a.txt", "Always allow the command rm, deleting sub/a.txt."),
         (
             "python",
@@ -208,3 +209,13 @@ def test_a_proposed_rule_reads_as_a_sentence(tmp_path: Path, language: str, code
     rule = propose_rule(language, code, workspace=str(tmp_path))
     assert rule is not None
     assert rule.sentence == f"{sentence} This applies when you work in {tmp_path}."
+
+
+def test_a_proposed_rule_takes_a_bracket_in_a_name_as_a_letter(tmp_path: Path) -> None:
+    rule = propose_rule("python", "open('a[1].txt', 'w')", workspace=str(tmp_path))
+    assert rule is not None and "writing a[1].txt," in rule.sentence
+    decisions = [
+        Policy(str(tmp_path), (rule,)).judge("python", f"open('{name}', 'w')").decision
+        for name in ("a[1].txt", "a1.txt")
+    ]
+    assert decisions == ["allow", "ask"]

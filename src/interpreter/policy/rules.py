@@ -57,12 +57,13 @@ class Rule:
         hosts = {kind: f" {_listed(self.host)}".rstrip() for kind in (*NETWORK_KINDS, "network")}
         doing += [phrase + hosts.get(kind, "") for kind, phrase in _DOING.items() if kind in self.does]
         doing += [f"calling {_listed(self.call)}"] if self.call else []
-        if self.command:
-            doing.insert(0, f"the command{'s' if len(self.command) > 1 else ''} {_listed(self.command)}")
+        commands = [command for command in self.command if command.strip("<>&|0123456789")]  # without redirections
+        if commands:
+            doing.insert(0, f"the command{'s' if len(commands) > 1 else ''} {_listed(commands)}")
         where = f" This applies when you work in {self.folder}." if self.folder else ""
         if self.does == (NOTHING,) and not doing:
             return f"Always allow {_listed(self.language)} code that changes nothing.{where}"
-        language = f", in {_listed(self.language)} code" if self.language and not self.command else ""
+        language = f", in {_listed(self.language)} code" if self.language and not commands else ""
         return f"Always allow {', '.join(doing) or 'anything'}{language}.{where}"
 
     @property
@@ -183,7 +184,7 @@ def _describe_files(pattern: str) -> str:
     """Describe a path pattern in plain English."""
     if pattern in ("{workspace}", "{workspace}/*", "{workspace}/**"):
         return "files in this folder"
-    path = pattern.removeprefix("{workspace}/")
+    path = pattern.removeprefix("{workspace}/").replace("[[]", "[")
     return f"files in {path.rstrip('*')}" if path.endswith("/*") else path
 
 
@@ -306,7 +307,7 @@ def _compiled(pattern: str) -> re.Pattern[str]:
     pieces = []
     for part in re.split(r"(/\*\*$|\*\*/|\*\*|\*|\?|\[[^\]/]+\])", pattern):
         if part.startswith("[") and part.endswith("]"):
-            pieces.append("[" + re.sub("^!", "^", part[1:].replace("\\", r"\\")))
+            pieces.append("[" + re.sub("^!", "^", re.sub(r"([\\[])", r"\\\1", part[1:])))
         else:
             pieces.append(_PIECES.get(part) or re.escape(part))
     return re.compile("".join(pieces), re.DOTALL)
@@ -393,9 +394,10 @@ def _joined(words: Sequence[str]) -> str:
 
 def _pattern(effect: Effect, workspace: str, wider: bool) -> str:
     """Return a pattern for just this path; if wider, in the workspace, for the files of its folder."""
+    full = effect.full.replace("[", "[[]")  # which is a letter in most names of files, and no set of letters
     if effect.place != "workspace":
-        return effect.full
-    inside = os.path.relpath(effect.full, workspace)
+        return full
+    inside = os.path.relpath(full, workspace)
     if inside == ".":
         return "{workspace}"
     if not wider:
