@@ -48,6 +48,7 @@ def lines_of(*pieces: str, color: bool = True) -> list[str]:
         ("\x1bP1;2|data\x1b\\x\x1b(B\x1b=\x1b>\n", ["x"]),
         ("bell\x07 nul\x00 c1\x9b31m\n", ["bell nul c131m"]),
         ("tab\there\n", ["tab\there"]),
+        (f"\x1b[{'9' * 5000}mlong\n", ["long"]),  # no number that Python reads
     ],
 )
 def test_program_output_becomes_clean_lines(printed: str, shown: list[str]) -> None:

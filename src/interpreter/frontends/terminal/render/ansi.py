@@ -11,7 +11,7 @@ LINE_LIMIT = 4000  # characters of one line that are kept for the screen
 _HELD_LIMIT = 4096  # longer sequences aren't treated as escapes
 _STYLES_KEPT = 8
 
-SGR = re.compile(r"\x1b\[[0-9;:]*m")
+SGR = re.compile(r"\x1b\[[0-9;:]{0,200}m")  # longer ones are no style that a program needs
 # One part of a style: a colour with its own numbers, or a number.
 _STYLE_PART = re.compile(r"0*[345]8(?:;0*5;\d*|;0*2;\d*;\d*;\d*|:[\d:]*)|[\d:]+")
 # The first sixteen colours as xterm has them; how little others may differ from each other to look the same.
