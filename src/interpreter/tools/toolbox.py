@@ -240,7 +240,7 @@ def shown_call(name: str, arguments: str | dict[str, Any]) -> str:
 
 
 def problems_of(value: Any, schema: Any, where: str = "") -> list[str]:
-    """What is wrong with a value: types, choices, limits, names that are missing or unknown. The rest is the handler's."""
+    """Find wrong types, choices, limits, and names that are missing or unknown. Other rules are the handler's."""
     return list(_problems(value, schema, where))
 
 
