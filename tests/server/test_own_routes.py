@@ -70,7 +70,25 @@ def test_functions_get_values_by_name(extended: Extended) -> None:
     async def raw(request: Request) -> Any:
         return PlainTextResponse(await request.body())
 
+    @extended.app.api_route("/either", methods=["GET", "POST"])
+    def either(request: Request) -> Any:
+        return request.method
+
+    @extended.app.websocket("/echo")
+    async def echo(websocket: WebSocket) -> None:
+        await websocket.accept()
+        await websocket.send_text(await websocket.receive_text())
+
+    extended.app.add_api_route("/added", lambda: "added")
+
     for http in extended.serve():
+        assert (http.get("/either").json(), http.post("/either").json()) == ("GET", "POST")
+        assert http.get("/added").json() == "added"
+        with connect(
+            f"{extended.url.replace('http', 'ws', 1)}/echo", additional_headers={"X-API-KEY": "the-key"}
+        ) as ws:
+            ws.send("hi")
+            assert ws.recv(LIMIT) == "hi"
         assert http.get("/status").json() == {"messages": 0}
         assert http.post("/notes/a?loud=yes", json={"text": "Hi"}).json() == ["a", {"text": "Hi"}, "yes"]
         assert http.post("/notes/a").status_code == 422

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partialmethod
 from importlib import import_module
 from importlib.util import find_spec
@@ -14,7 +14,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.middleware.base import BaseHTTPMiddleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import Match, Mount
+from starlette.routing import Match, Mount, WebSocketRoute
 
 from interpreter.frontends.server.gate import Refused
 
@@ -57,15 +57,28 @@ class ServerApp:
 class PlainApp(Starlette):
     """FastAPI's decorators, for functions that take values of the path and the query, the JSON body, or `request`."""
 
-    def _route(self, method: str, path: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    def api_route(
+        self, path: str, methods: Sequence[str] = ("GET",)
+    ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
         def add(function: Callable[..., Any]) -> Callable[..., Any]:
-            self.add_route(path, _endpoint(function), methods=[method])
+            self.add_route(path, _endpoint(function), methods=list(methods))
             return function
 
         return add
 
-    get, post = partialmethod(_route, "GET"), partialmethod(_route, "POST")
-    put, patch, delete = partialmethod(_route, "PUT"), partialmethod(_route, "PATCH"), partialmethod(_route, "DELETE")
+    def add_api_route(self, path: str, endpoint: Callable[..., Any], methods: Sequence[str] = ("GET",)) -> None:
+        self.api_route(path, methods)(endpoint)
+
+    get, post = partialmethod(api_route, methods=["GET"]), partialmethod(api_route, methods=["POST"])
+    put, patch = partialmethod(api_route, methods=["PUT"]), partialmethod(api_route, methods=["PATCH"])
+    delete = partialmethod(api_route, methods=["DELETE"])
+
+    def websocket(self, path: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+        def add(function: Callable[..., Any]) -> Callable[..., Any]:
+            self.router.routes.append(WebSocketRoute(path, function))
+            return function
+
+        return add
 
     def include_router(self, router: Any, prefix: str = "") -> None:
         self.router.routes += [Mount(prefix, routes=router.routes)] if prefix else router.routes

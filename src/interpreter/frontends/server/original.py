@@ -301,7 +301,7 @@ async def download(call: ServerRequest) -> Any:
 SOCKETS.append(("/", "frames", chunk_socket))
 ROUTES = [
     Route("GET", "/heartbeat", heartbeat, "Whether the server is alive", object_of("status", status=TEXT)),
-    Route("POST", "/settings", change, "0.4.3: change settings", ANY, {"type": "object"}),
+    Route("POST", "/settings", change, "0.4.3: change settings", ANY, {"type": "object", "additionalProperties": True}),
     Route("GET", "/settings/{name}", show, "0.4.3: a setting, as JSON in a text", TEXT),
     Route("POST", "/run", run, "0.4.3: run code", ANY, object_of("language code", language=TEXT, code=TEXT)),
     Route("POST", "/upload", upload, "0.4.3: upload a file", ANY, {"media": "multipart/form-data"}, kind="upload"),
