@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from bench import repository
 from bench.subject import OURS, Subject, once, probe
 from bench.table import Measurement
 
@@ -53,4 +54,5 @@ MEASUREMENTS = [
     Measurement("undo: first scan of these 200,000 files, in the background", "s", lambda it: large(it)["first"]),
     compared_with_git("first copy of 10,000 files", "first"),
     Measurement("undo: disk space of this copy", "MB", lambda it: files(it)["megabytes"]),
+    *repository.MEASUREMENTS,
 ]

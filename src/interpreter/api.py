@@ -399,6 +399,7 @@ class OpenInterpreter(InterpreterSettings):
             lambda: self.computer.registry,
             lambda: self.scanner,
             lambda path: self.timeline.left_out(path),
+            lambda review, context: self.agent.forecast(review, context),
         )
 
     # -- going back ------------------------------------------------------------------------------------------------
@@ -511,8 +512,11 @@ class OpenInterpreter(InterpreterSettings):
         """Whether blocks can be previewed: not in a sandbox, nor in a language whose variables can't be copied."""
         return self.sandbox_now() is None and self.computer.runtimes.can_dry_run(language)
 
-    def dry_run(self, language: str, code: str, by: Actor | None = None) -> Preview:
-        """Preview a block in a copy-on-write view of the workspace; NotPreviewableError where that is not possible."""
+    def dry_run(self, language: str, code: str, by: Actor | None = None, asks: bool = True) -> Preview:
+        """Preview a block in a copy-on-write view of the workspace; NotPreviewableError where that is not possible.
+
+        If it does not ask, input that the block waits for has ended.
+        """
         from interpreter.session.preview import Preview
 
         def perform(action: Action) -> Performance:
@@ -520,7 +524,8 @@ class OpenInterpreter(InterpreterSettings):
 
         try:
             files, read_tables = self.timeline.files, self.timeline.read_tables
-            return Preview(self.computer.runtimes, self.workspace, perform, files.record, language, code, read_tables)
+            pool, record = self.computer.runtimes, files.record
+            return Preview(pool, self.workspace, perform, record, language, code, read_tables, asks)
         except NotPreviewableError as error:
             error.named = self.approver.analyze(language, code).lines(self.timeline.left_out)
             raise

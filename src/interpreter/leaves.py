@@ -67,6 +67,13 @@ class Engine(NamedTuple):
     make: str  # () -> an object like `local_models.engine.BuiltInEngine`
 
 
+class DiffForm(NamedTuple):
+    """Files whose differences are not those of their text, by the ending of their names."""
+
+    ending: str
+    lines: str  # (content) -> the lines to compare; ValueError to compare the text
+
+
 class CodeName(NamedTuple):
     """A name in the user's Python code, found like a builtin: a variable of theirs takes precedence."""
 
@@ -113,6 +120,14 @@ class Leaf(NamedTuple):
         Part, ...
     ] = ()  # (agent) -> an iterable of `tools.Tool`, for its model and for code, or of `ToolSource`
 
+    cards: tuple[Part, ...] = ()  # (agent, review, context) -> a `policy.review.Forecast` for the question, or None
+    diffs: tuple[DiffForm, ...] = ()
+    status: tuple[Part, ...] = ()  # (interpreter) -> a fact for the status line, or an empty text
+    notices: tuple[Part, ...] = ()  # (agent) -> what the user reads when a conversation begins
+    expansions: tuple[Part, ...] = ()  # (interpreter, typed) -> the message that a line stands for, or None
+    endings: tuple[Part, ...] = ()  # (agent) -> what went wrong, at the end of a run without a chat
+    follow_ups: tuple[Part, ...] = ()  # (agent, block) -> actions to perform after a block of its model that worked
+    undo: tuple[Part, ...] = ()  # (agent, plan) -> the `session.checkpoints.checkpoint.FolderPlan` of its repositories
     observers: tuple[Part, ...] = ()  # (agent) -> what watches a turn, like `os_mode.ScreenControl`
     engines: tuple[Engine, ...] = ()
     names: tuple[CodeName, ...] = ()
@@ -340,7 +355,33 @@ ROWS: tuple[Leaf, ...] = (
         package="repo",
         about="Work in repositories",
         docs=("repositories.md",),
+        settings=("card_diff", "diff_file"),
+        magics=(
+            Magic(
+                "Other",
+                "commit",
+                "interpreter.repo.commands:commit",
+                "these changes",
+                "Commit what this session's blocks changed, and nothing else: your own changes stay uncommitted. "
+                "Without a message, the model writes one. --own includes blocks that you ran yourself.",
+                "[--own] [message]",
+                ("%commit", "%commit Fix the price of pens"),
+            ),
+        ),
+        prompt=(
+            Part("", "interpreter.repo.tools:prompt_lines", ("{workspace}/.git",)),
+            Part("", "interpreter.repo.instructions:prompt_lines"),
+        ),
+        status=(Part("", "interpreter.repo.status:branch", ("{workspace}/.git",)),),
+        notices=(Part("", "interpreter.repo.instructions:notices"),),
+        expansions=(Part("", "interpreter.repo.instructions:expand"),),
+        endings=(Part("", "interpreter.repo.ci:end_run"),),
+        tools=(Part("", "interpreter.repo.tools:make_tools", ("{workspace}/.git",)),),
         computer=(MoreMethods("files", "interpreter.repo.files:Files"),),
+        follow_ups=(Part("", "interpreter.repo.definitions:offer_to_save"),),
+        undo=(Part("", "interpreter.repo.undo:plan_repositories"),),
+        cards=(Part("card_diff", "interpreter.repo.card:forecast"),),
+        diffs=(DiffForm(".ipynb", "interpreter.repo.notebooks:lines_to_compare"),),
     ),
     Leaf(
         name="batch",

@@ -52,6 +52,7 @@ class Chunk(Message, total=False):
     reason: str
     findings: list[dict[str, Any]]
     widening: list[str]
+    diff: str
     previewed: bool
     question: str
 

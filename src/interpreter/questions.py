@@ -73,6 +73,7 @@ class RunBlock:
     reason: str = ""
     findings: tuple[dict[str, Any], ...] | None = None  # of a scan
     wants: tuple[str, ...] = ()  # what it asks its sandbox for
+    diff: str = ""  # what it would change, if that is known
     requires_approval: bool = False  # because of a rule, a scan or a sandbox request
     only_sandbox_request: bool = False
     details: Any = None
@@ -90,6 +91,7 @@ class RunBlock:
             "effects": None if self.effects is None else list(self.effects),
             "reason": self.reason or None,
             "widening": list(self.wants) or None,
+            "diff": self.diff or None,
         }
         return {**chunk, **{name: value for name, value in known.items() if value is not None}}  # type: ignore[typeddict-item]
 

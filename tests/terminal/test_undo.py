@@ -162,7 +162,7 @@ def test_undo_asks_about_files_changed_outside_the_session(work: Path) -> None:
 
 @pytest.mark.full
 @pytest.mark.needs("git")
-def test_undo_leaves_the_users_git_repository_alone(work: Path) -> None:
+def test_undo_restores_the_index_of_a_git_repository(work: Path) -> None:
     setup = "git init -q . && git config user.name A && git config user.email a@b && git add . && git commit -qm one"
     replies = [tool_call("shell", "echo new > a.txt; git add a.txt"), text("Done.")]
     with ModelServer(replies) as server, someone("-y", server=server) as person:
@@ -170,14 +170,14 @@ def test_undo_leaves_the_users_git_repository_alone(work: Path) -> None:
         person.says(f"%% {setup}; echo ready$((40 + 2))")
         person.sees("ready42")
         person.says("Stage it")
-        person.sees("files: changed .git/, a.txt (%undo reverts all but .git)")
+        person.sees("files: changed .git/, a.txt (%undo reverts it)")
         person.sees("Done.")
         person.says("%undo")
-        person.sees(".git is left alone: git manages its commits and its index")
+        person.sees(".git: the index is restored")
         person.answers(QUESTION, "y")
-        person.sees("Undone: 4 messages, 1 file")
-        person.says("%% git diff --cached --stat")
-        person.sees("1 file changed")
+        person.sees("Undone: 4 messages, 2 files")
+        person.says("%% git status --short; echo clean$((40 + 2))")
+        person.sees("clean42")
         assert (work / "a.txt").read_text() == "old\n"
         assert person.leaves() == 0
 

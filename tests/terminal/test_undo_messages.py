@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from interpreter.errors import UndoError
 from interpreter.frontends.terminal.magics import undo as undo_messages
 from interpreter.frontends.terminal.magics.undo import parse
+from interpreter.frontends.terminal.render import notes
 from interpreter.frontends.terminal.render.ansi import cells
 from interpreter.frontends.terminal.render.notes import diff_rows, files_note
 from interpreter.frontends.terminal.render.theme import Theme
@@ -79,10 +80,11 @@ def test_the_line_is_empty_or_names_what_cannot_be_restored() -> None:
 
 def test_changes_in_a_git_folder_are_summarised() -> None:
     inside = [change("created", f".git/objects/{number}") for number in range(20)]
-    assert files_line(*inside, change("changed", ".git/index")) == "files: changed .git/"
+    assert files_line(*inside, change("changed", ".git/index")) == "files: changed .git/ (%undo reverts it)"
 
 
-def test_the_line_does_not_promise_to_undo_what_git_manages() -> None:
+def test_the_line_does_not_promise_to_undo_what_git_manages_without_the_leaf(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(notes, "leaves", tuple)
     index, file = change("changed", "app/.git/index"), change("changed", "a.txt")
     assert files_line(index) == "files: changed app/.git/"
     assert files_line(index, file) == "files: changed a.txt, app/.git/ (%undo reverts all but .git)"

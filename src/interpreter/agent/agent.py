@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,7 @@ from interpreter.computer_api.computer import Participant
 from interpreter.config.homes import our_folder
 from interpreter.errors import BusyError
 from interpreter.leaves import ROWS, Part, leaves, load
-from interpreter.session import Actor, Session
+from interpreter.session import Action, ActionContext, Actor, Block, Session
 from interpreter.session.checkpoints import Timeline
 from interpreter.session.journal import Recorder
 from interpreter.tools import Toolbox, execute_tool, package_tools
@@ -27,7 +27,10 @@ if TYPE_CHECKING:
     from interpreter.llm.computer_use import ModelScreen
     from interpreter.llm.limits import Budget
     from interpreter.messages import Message
+    from interpreter.policy.review import BlockReview, Forecast
     from interpreter.runtimes.pool import RuntimePool
+    from interpreter.session.checkpoints.checkpoint import FolderPlan
+    from interpreter.workspace import RestorePlan
 
 
 RESPONDING = (
@@ -122,6 +125,26 @@ class Agent:
         """Make what watches a turn, if a leaf that is in use has something that does."""
         makes = (part.make for leaf in ROWS for part in leaf.observers if self.uses(part))
         return next((load(make)(self) for make in makes), None)
+
+    def forecast(self, review: BlockReview, context: ActionContext) -> Forecast | None:
+        """Find out what a leaf in use adds to the question about a block."""
+        makes = (part.make for leaf in leaves() for part in leaf.cards if self.uses(part))
+        return next((more for make in makes if (more := load(make)(self, review, context)) is not None), None)
+
+    def notices(self) -> Iterator[str]:
+        """Yield what the user should know when a conversation begins."""
+        for part in (part for leaf in leaves() for part in leaf.notices if self.uses(part)):
+            yield from load(part.make)(self)
+
+    def follow_ups(self, block: Block) -> Iterator[Action]:
+        """Yield what leaves in use do after a block of its model that worked."""
+        for part in (part for leaf in leaves() for part in leaf.follow_ups if self.uses(part)):
+            yield from load(part.make)(self, block)
+
+    def plan_repositories(self, files: RestorePlan) -> FolderPlan | None:
+        """Plan what an undo does with `.git` folders; None to leave them alone."""
+        makes = (part.make for leaf in leaves() for part in leaf.undo if self.uses(part))
+        return next((load(make)(self, files) for make in makes), None)
 
     def uses(self, part: Part) -> bool:
         """Return whether a part of a leaf is in use: its setting is on, and one of its files exists."""

@@ -135,6 +135,8 @@ class Turn(Action):
         try:
             journal.begin_turn(self._fold, publisher.ids)
             agent.timeline.begin_turn(agent)
+            for text in agent.notices() if sum(each["role"] == "user" for each in agent.messages) == 1 else ():
+                yield from publisher.publish(notice(text, aside=True))
             with closing(self._converse()) as steps:
                 for step in steps:
                     if isinstance(step, Event):
@@ -414,6 +416,8 @@ class Turn(Action):
             self._just_installed = installs and failure is None
             self.is_done = self.is_done or self.is_cancelled()
             self.stuck.on_block_ended(failure)
+            for action in agent.follow_ups(block) if failure is None and not self.is_done else ():
+                yield from self._performed(action)
             if failure is None and not installs and agent.llm.profile.tells_files:
                 self._tell_files()
 

@@ -98,6 +98,16 @@ class InterpreterSettings(SettingsGroup):
         "view of the workspace, without network. Linux only; Python and shell.",
         APPROVAL, default=False, flag="--preview",
     )
+    card_diff: Literal["off", "show", "apply"] = setting(
+        "Show in the question about a block what it would change, if all it does is to write files of the workspace. "
+        "That takes a dry run of at most 0.3 seconds (Linux, Python and shell). `apply`: the dry run goes on while you "
+        "read, and a yes applies its result instead of running the block again. `off`: no dry run.",
+        APPROVAL, default="show", flag="--card_diff",
+    )
+    diff_file: str = setting(
+        "At the end of a run without a chat, write what the session changed as a diff to this file.",
+        KEEPING, default="", flag="--diff",
+    )
     redact_secrets: bool = setting(
         "Redact API keys, tokens and private keys in output before sending it to the model.",
         APPROVAL, default=True, no_flag="--no_redact_secrets",

@@ -16,6 +16,7 @@ MODEL = 3
 NOT_APPROVED = 4
 LIMIT = 5
 SCHEMA = 6
+COMMIT = 7
 INTERRUPTED = 130
 
 MEANINGS = {
@@ -26,6 +27,7 @@ MEANINGS = {
     NOT_APPROVED: "code didn't run because no one approved it",
     LIMIT: "a limit was reached: --max_turns, --max_blocks, --max_budget",
     SCHEMA: "the answer doesn't match --output_schema",
+    COMMIT: "a commit was refused",
     INTERRUPTED: "interrupted (143: terminated)",
 }
 _ERRORS = (

@@ -9,7 +9,7 @@ import interpreter.policy as policies
 from interpreter.errors import InterpreterError
 from interpreter.messages import Chunk, notice
 from interpreter.policy.files import user_file
-from interpreter.policy.review import CONTAIN, GRANT, SCAN, SCOPE_WORDS, UNATTENDED, BlockReview, decision
+from interpreter.policy.review import CONTAIN, GRANT, SCAN, SCOPE_WORDS, UNATTENDED, BlockReview, Forecast, decision
 from interpreter.policy.rule_editor import RuleEditor
 from interpreter.questions import APPROVE, EDIT, REFUSE, Answer, Question, RunBlock, Step
 from interpreter.session import ActionContext, Block, ToolCall
@@ -36,7 +36,9 @@ class Approver:
         registry: Callable[[], Registry],
         scanner: Callable[[], BlockScanner],
         left_out: Callable[[str], str | None],
+        forecast: Callable[[BlockReview, ActionContext], Forecast | None],
     ) -> None:
+        self._forecast = forecast
         self._workspace, self._registry, self._scanner = workspace, registry, scanner
         self.left_out = left_out  # says of a path why an undo would not bring it back, if that is so
         self.rules = RuleEditor(workspace, registry)
@@ -193,9 +195,14 @@ class Approver:
         policy, stored = self.rules.policy, block.message
         while True:
             shown = review.code
-            question = self._question(review, context)
-            review.asked = True
-            yield question
+            forecast = self._forecast(review, context)
+            question = self._question(review, context, forecast)
+            review.asked, applied = True, None
+            try:
+                yield question
+            finally:
+                if forecast is not None:
+                    applied = forecast.end(question.approved and getattr(question.answer, "preview", None) is None)
             for trial in question.dry_runs:
                 if question.answer is None or question.answer.preview is not trial:
                     trial.discard()
@@ -215,6 +222,7 @@ class Approver:
                     continue
             elif answer is not None and not (review.code != shown and answer.by == "nobody"):
                 review.take(answer)
+                review.preview = applied or review.preview
             if stored is not None:
                 stored["content"] = review.code
             if question.withdrawn and not context.is_cancelled():
@@ -260,13 +268,15 @@ class Approver:
             return str(error)
         return ""
 
-    def _question(self, review: BlockReview, context: ActionContext) -> Question:
+    def _question(self, review: BlockReview, context: ActionContext, forecast: Forecast | None) -> Question:
         effects, undo, lines = review.effects, None, tuple[str, ...]()
         if effects is not None:
             left_out = self._left_out_of_undo(review.language)
             undo = policies.reversibility(effects, left_out)
             review.shown = _comparable(effects)
             lines = tuple(effects.lines(left_out))
+        if forecast is not None:
+            lines = (*lines, *forecast.note.splitlines())
         request = review.sandbox_request
         subject = RunBlock(
             review.language,
@@ -278,6 +288,7 @@ class Approver:
             wants=tuple(request.lines) if request is not None and request.is_open else (),
             requires_approval=review.requires_approval,
             only_sandbox_request=review.only_sandbox_request,
+            diff=forecast.diff if forecast is not None else "",
             details=review,
         )
         permissions = context.actor.permissions

@@ -62,7 +62,7 @@ def approve_call(call: ToolCall, rules: RuleEditor, language: str, actor: Actor)
         note = f"{tool.note} " if tool.note else ""
         allowed = yield from ask_about(
             call,
-            f"{reason}{shown}{note}{'Allow it?' if not effects else f'Allow {call.name}?'}",
+            f"{reason}{shown}{note}{tool.question or ('Allow it?' if not effects else f'Allow {call.name}?')}",
             None if tool.policy == "sends" or verdict.by_rule else rules.allowed_tools,
         )
         if not allowed:

@@ -13,7 +13,7 @@ from interpreter.config.settings import InterpreterSettings
 from interpreter.policy.analysis import Effects, EffectStep, analyze
 from interpreter.policy.files import project_file, user_file
 from interpreter.policy.policy_file import Grant, PolicyFile, ProjectRules, project_rules, read_file, read_text
-from interpreter.policy.rules import Folders, Rule, Verdict, folders_for, holds_in, judge_steps, matches_path
+from interpreter.policy.rules import OUR_OWN, Folders, Rule, Verdict, folders_for, holds_in, judge_steps, matches_path
 from interpreter.runtimes import BUILT_IN, Registry
 from interpreter.session.actor import Mode
 
@@ -82,7 +82,7 @@ class Policy:
 @cache
 def builtin() -> PolicyFile:
     """Read the rules that come with the package; a test checks their examples."""
-    return read_text(BUILTIN.read_text(encoding="utf-8"), "built in", "", check=False)
+    return read_text(BUILTIN.read_text(encoding="utf-8"), OUR_OWN, "", check=False)
 
 
 # -- what sandboxes are always given ------------------------------------------------------------------------------

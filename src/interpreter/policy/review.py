@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from interpreter.messages import Chunk
 from interpreter.questions import EDIT, REFUSE, Answer
@@ -20,6 +20,21 @@ UNATTENDED = "this code needs approval, and there was no one to ask."
 SCAN = "scan"  # answers besides yes, no and edit: scan it first, run it in a sandbox, give its sandbox what it asks for
 CONTAIN = "contain"
 GRANT = "grant"
+
+
+class Forecast(Protocol):
+    """What is added to the question about a block."""
+
+    @property
+    def diff(self) -> str:
+        """What the block would change, as a difference."""
+
+    @property
+    def note(self) -> str:
+        """What else there is to say, in a sentence."""
+
+    def end(self, approved: bool) -> Preview | None:
+        """The question is answered; return the dry run that a yes applies, if there is one."""
 
 
 @dataclass

@@ -26,6 +26,9 @@ NOTHING = "nothing"
 NETWORK_KINDS = ("get", "send")
 
 
+OUR_OWN = "built in"  # the source of the rules that come with the package
+
+
 @dataclass(frozen=True)
 class Rule:
     """One rule of a policy file; empty fields don't restrict it."""
@@ -229,6 +232,8 @@ def judge_steps(rules: Sequence[Rule], steps: Sequence[EffectStep], folders: Fol
     parts = []
     for step in steps:
         matching = [rule for rule in rules if rule.matches(step, folders)]
+        if any(rule.decision == "allow" for rule in matching):  # of the user: what we ask about is theirs to allow
+            matching = [rule for rule in matching if not (rule.decision == "ask" and rule.source == OUR_OWN)]
         rule = max(matching, key=lambda rule: DECISIONS.index(rule.decision), default=None)
         parts.append(StepVerdict(step.text, step.line, rule.decision if rule else "ask", rule))
     # A command that changes nothing on its own, such as `cd`, counts only if there is nothing else.

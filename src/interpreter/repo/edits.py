@@ -320,9 +320,14 @@ class Edit(NamedTuple):
         return "created" if self.before is None else "deleted" if self.after is None else "changed"
 
 
-def plan_replace(folder: str, path: str, old: str, new: str, cell: str | None = None) -> list[Edit]:
+Read = Callable[[str, str], bytes]  # of the folder and a path in it
+
+
+def plan_replace(
+    folder: str, path: str, old: str, new: str, cell: str | None = None, read: Read = texts.content_of
+) -> list[Edit]:
     """Plan to replace a text in a file, or in one cell of a notebook."""
-    data = texts.content_of(folder, path)
+    data = read(folder, path)
     text, mark, encoding = texts.decoded(data, path)
     if path.endswith(".ipynb") and cell is not None:
         from interpreter.repo.notebooks import replaced_in_cell
@@ -333,7 +338,7 @@ def plan_replace(folder: str, path: str, old: str, new: str, cell: str | None = 
     return [Edit(path, data, texts.encoded(changed, mark, encoding, path), result)]
 
 
-def plan_patch(folder: str, patch: str) -> list[Edit]:
+def plan_patch(folder: str, patch: str, read: Read = texts.content_of) -> list[Edit]:
     """Plan what a patch does to all its files."""
     edits: list[Edit] = []
     for part in parse_patch(patch):
@@ -342,7 +347,7 @@ def plan_patch(folder: str, patch: str) -> list[Edit]:
                 raise ValueError(f"{part.path} exists already. Use `*** Update File: {part.path}`.")
             edits.append(Edit(part.path, None, part.added.encode()))
             continue
-        data = texts.content_of(folder, part.path)
+        data = read(folder, part.path)
         if part.verb == "Delete":
             edits.append(Edit(part.path, data, None))
             continue
@@ -357,6 +362,18 @@ def plan_patch(folder: str, patch: str) -> list[Edit]:
     if twice := next((edit.path for edit, name in zip(edits, names, strict=True) if names.count(name) > 1), None):
         raise ValueError(f"The patch names {twice} twice. Put all its changes under one heading.")
     return edits
+
+
+def with_lines(text: str, first: int, last: int, new: str) -> str:
+    """Replace some lines of a text, counted from 0; what is new gets the line ends of what it replaces."""
+    return _with_lines(lines_of(text), first, last, new)
+
+
+def overwrite(folder: str, path: str, expected: str, content: str) -> None:
+    """Give a file another content, if it has the expected one; both as characters of one byte each."""
+    if texts.content_of(folder, path) != expected.encode("latin-1"):
+        raise ValueError(f"{path} has changed in the meantime.")
+    texts.write(texts.full(folder, path), content.encode("latin-1"), path)
 
 
 def replace(folder: str, path: str, old: str, new: str, cell: str | None = None) -> dict[str, Any]:

@@ -109,8 +109,8 @@ def _written_like(book: dict[str, Any], text: str) -> str:
     return (written.replace("\n", "\r\n") if "\r\n" in text else written) + end
 
 
-def listing(text: str, path: str) -> Iterator[str]:
-    """Yield the cells as lines to compare: what a difference of two notebooks is about."""
-    for number, cell in enumerate(_cells(text, path)[1], 1):
+def lines_to_compare(data: bytes) -> Iterator[str]:
+    """Yield the cells as lines: what a difference of two notebooks is about; ValueError if it is no notebook."""
+    for number, cell in enumerate(_cells(data.decode(), "this file")[1], 1):
         source, output = _shown(cell, number)
         yield from f"{source}{output}".splitlines(keepends=True)

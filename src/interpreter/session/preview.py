@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from interpreter.computer_api.computer import block_chunks
 from interpreter.errors import UsageError
 from interpreter.messages import has_failed
-from interpreter.questions import Question, Step
+from interpreter.questions import REFUSE, Answer, Question, Step
 from interpreter.runtimes.dry_run import DryRun, Overlay
 from interpreter.runtimes.seccomp_notify import Denied
 from interpreter.session import Action, ActionContext, Block, Do, Performance
@@ -47,9 +47,10 @@ class Applied:
 class RunPreview(Action):
     kind = "preview"
 
-    def __init__(self, runtimes: RuntimePool, trial: DryRun, code: str) -> None:
+    def __init__(self, runtimes: RuntimePool, trial: DryRun, code: str, asks: bool = True) -> None:
         super().__init__()
-        self._runtimes, self._trial, self._code = runtimes, trial, code
+        self._runtimes, self._trial, self._code, self._asks = runtimes, trial, code, asks
+        self.has_asked = False
 
     def describe(self) -> str:
         return "a preview is running"
@@ -58,6 +59,9 @@ class RunPreview(Action):
         for step in self._runtimes.run_dry(self._trial, self._code):
             if not isinstance(step, Question):
                 self.outcome = step.get("ended", "done")
+            elif not self._asks:
+                self.has_asked = step.settle(Answer(REFUSE, by="nobody"))
+                continue
             yield step
 
     def stop(self) -> None:
@@ -81,8 +85,10 @@ class Preview(AbstractContextManager["Preview"]):
         language: str,
         code: str,
         parse: Parse | None = None,
+        asks: bool = True,
     ) -> None:
         self._runtimes, self._perform, self._parse = runtimes, perform, parse
+        self._asks, self.has_asked = asks, False  # what it asks reaches the user; it has asked in vain
         self._record = record  # of the files in the workspace
         self.language, self.code = language, code
         self.id = os.urandom(8).hex()  # names it in an answer that applies it
@@ -109,13 +115,14 @@ class Preview(AbstractContextManager["Preview"]):
         if self.chunks or self._over:
             yield from list(self.chunks)
             return
+        action = RunPreview(self._runtimes, self._trial, self.code, self._asks)
         try:
-            action = RunPreview(self._runtimes, self._trial, self.code)
             with closing(block_chunks(self._perform(action).chunks())) as chunks:
                 for chunk in chunks:
                     self.chunks.append(chunk)
                     yield chunk
         finally:
+            self.has_asked = action.has_asked
             self.denied = self._trial.denied
             workspace = self._view.workspace
             for root, upper in sorted(self._view.layers.items(), key=lambda pair: pair[0] != workspace):
@@ -123,6 +130,11 @@ class Preview(AbstractContextManager["Preview"]):
                 if root == workspace or (os.listdir(upper) and not os.path.basename(root).startswith(OURS)):
                     with suppress(FileNotFoundError):  # a temporary folder that was deleted meanwhile
                         self._layers.append(Layer(root, upper, self._began, skip, prefix))
+
+    def stop(self) -> None:
+        """End the block early; from any thread."""
+        if not self._over:
+            self._trial.active.stop()
 
     def run(self) -> Preview:
         """Run the block to its end."""
@@ -165,6 +177,12 @@ class Preview(AbstractContextManager["Preview"]):
     def only_failed(self) -> bool:
         """Whether the block failed and changed no files."""
         return any(map(has_failed, self.chunks)) and not self.changes
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether it did all that a real run would have done."""
+        cut_off = self.ended in ("interrupted", "timed_out", "died", "background")
+        return self.can_apply and not (cut_off or self.denied or self.only_failed or self.has_asked)
 
     @property
     def can_apply(self) -> bool:

@@ -74,6 +74,7 @@ class Tool:
     handler: Handler
     policy: Policy = "acts"
     effects: Callable[[dict[str, Any]], Iterable[FileEdit | str]] | None = None
+    question: str = ""  # asked instead of whether to allow a call
     note: str = ""  # what else a question about a call says, such as that it can't be undone
     is_parallel: bool = False  # whether code may call it several times at once
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import difflib
 import os
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from interpreter.console_text import visible_line
 from interpreter.errors import InterpreterError
+from interpreter.leaves import leaves, load
 from interpreter.workspace.snapshot import NotCovered
 from interpreter.workspace.tree import Item, Pair, alike
 
@@ -116,7 +118,7 @@ class Changes:
                 name = visible_line(os.fsencode(each.path).decode("utf-8", "replace"))
                 lines = [f"{each.what}; no cell diff: {data_diff}"] if isinstance(data_diff, str) else data_diff.lines
                 diffs[each.path] = "\n  ".join([f"{name}: {lines[0]}", *lines[1:]]) + "\n"
-            elif text := diff(each.path, each.before, each.after, read, each.source):
+            elif text := diff(each.path, each.before, each.after, read, each.source, data):
                 diffs[each.path] = text
         return diffs
 
@@ -159,8 +161,10 @@ def _data_diff(
     return workbook_diff(before, after, seconds[0]) or "it has no regular table"
 
 
-def diff(path: str, old: Item | None, new: Item | None, read: Read, source: str | None = None) -> str:
-    """Write the change of a path in the form that `patch` and people read."""
+def diff(
+    path: str, old: Item | None, new: Item | None, read: Read, source: str | None = None, data: bool = False
+) -> str:
+    """Write the change of a path in the form that `patch` and people read; with `data`, in the form of its kind."""
     name = os.fsencode(path).decode("utf-8", "replace")
     before = os.fsencode(source).decode("utf-8", "replace") if source else name
     heads = (f"a/{before}" if old else "/dev/null", f"b/{name}" if new else "/dev/null")
@@ -172,14 +176,18 @@ def diff(path: str, old: Item | None, new: Item | None, read: Read, source: str 
     for verb, item, other in (("new", new, old), ("deleted", old, new)):
         if item is not None and item.kind in ("folder", "link", "other") and (other is None or other.kind != item.kind):
             parts.append(f"{name}: {verb} {item.kind}\n")
-    lines = [_text_lines(item, read) for item in (old, new)]
+    lines = [_text_lines(item, read, path if data else "") for item in (old, new)]
     if lines[0] is None or lines[1] is None:
         if old is None or new is None or not alike(old, new._replace(mode=old.mode)):
             parts.append(f"Binary files {heads[0]} and {heads[1]} differ\n")
         return "".join(parts)
-    changed = difflib.unified_diff(lines[0], lines[1], *heads)
-    parts += [line if line.endswith("\n") else line + "\n\\ No newline at end of file\n" for line in changed]
-    return "".join(parts)
+    return "".join(parts) + unified(lines[0], lines[1], heads)
+
+
+def unified(before: Sequence[str], after: Sequence[str], heads: tuple[str, str]) -> str:
+    """Write the difference of two lists of lines."""
+    changed = difflib.unified_diff(before, after, *heads)
+    return "".join(line if line.endswith("\n") else line + "\n\\ No newline at end of file\n" for line in changed)
 
 
 def blame(path: str, line: int | None, blocks: Sequence[Changes], now: bytes | None, read: Read) -> str | None:
@@ -239,7 +247,15 @@ def _byte_lines(item: Item | None, read: Read) -> list[bytes] | None:
     return data.splitlines() if data is not None else None
 
 
-def _text_lines(item: Item | None, read: Read) -> list[str] | None:
+def lines_for(path: str, data: bytes) -> list[str]:
+    """Split a file into the lines that a difference is about; ValueError if it is not text."""
+    for form in (row for leaf in leaves() for row in leaf.diffs if path.endswith(row.ending)):
+        with suppress(ValueError):
+            return list(load(form.lines)(data))
+    return [line.decode("utf-8") for line in data.splitlines(keepends=True)]
+
+
+def _text_lines(item: Item | None, read: Read, path: str = "") -> list[str] | None:
     """Split a file into lines of text; None if it is not text or too large."""
     if item is None or item.kind == "folder":
         return []
@@ -249,6 +265,6 @@ def _text_lines(item: Item | None, read: Read) -> list[str] | None:
     if data is None or b"\0" in data:
         return None
     try:
-        return [line.decode("utf-8") for line in data.splitlines(keepends=True)]
-    except UnicodeDecodeError:
+        return lines_for(path, data)
+    except ValueError:
         return None

@@ -380,7 +380,7 @@ class FileRecord:
             steps = plan_steps([*in_order, overwritten], self.snapshot, self.store)
             first = here - count if direction == "undo" else here
             position = first if direction == "undo" else here + count
-            touched = {folder for folder, blocks_then in self._ledger.touched.items() if blocks_then > first}
+            touched = {path for path, blocks_then in self._ledger.touched.items() if blocks_then > first}
             units = tuple(repositories_in(steps, self.snapshot, touched))
             off = tuple(NotCovered(f"block {each.block}", each.off) for each in chosen if each.off)
             return RestorePlan(direction, tuple(names[:count]), position, tuple(steps), units, off, self._stamp)
@@ -504,7 +504,7 @@ class Ledger:
         self.position = 0  # how many of the blocks are in force
         self.open_block: str | None = None  # a block that began and whose end was not recorded
         self.forgotten: str | None = None  # the last block that was too old to be kept
-        self.touched: dict[str, int] = {}  # by repository, after how many blocks another program last changed it
+        self.touched: dict[str, int] = {}  # by path in a repository, after how many blocks another program changed it
         self.follow(folder)
         self._read()
 
@@ -512,9 +512,10 @@ class Ledger:
         self._path, self._intent, self._untrimmed = folder / LEDGER, folder / "intent.json", folder / UNTRIMMED
 
     def touch(self, paths: Iterable[str]) -> None:
-        """Note the repositories in which another program changed these paths."""
-        folders = {folder for path in paths if (folder := repository_of(path)) is not None}
-        self.touched |= dict.fromkeys(folders, len(self.blocks))
+        """Note which paths in repositories another program changed; of objects, only that there were some."""
+        inside = {path: folder for path in paths if (folder := repository_of(path)) is not None}
+        named = {folder if path.startswith(f"{folder}/objects") else path for path, folder in inside.items()}
+        self.touched |= dict.fromkeys(named, len(self.blocks))
 
     def add(self, entry: dict[str, Any]) -> None:
         self._apply(entry)
@@ -545,7 +546,7 @@ class Ledger:
         self.forgotten = self.blocks[count - 1].block
         del self.blocks[:count]
         self.position = len(self.blocks)
-        self.touched = {folder: max(0, blocks - count) for folder, blocks in self.touched.items()}
+        self.touched = {path: max(0, blocks - count) for path, blocks in self.touched.items()}
         self.rewrite(items)
 
     def rewrite(self, items: Mapping[str, Item]) -> None:
@@ -635,7 +636,7 @@ class Ledger:
             case "begin":
                 self.open_block = entry["block"]
                 del self.blocks[self.position :]
-                self.touched = {folder: min(count, self.position) for folder, count in self.touched.items()}
+                self.touched = {path: min(count, self.position) for path, count in self.touched.items()}
             case "end":
                 del self.blocks[self.position :]
                 overwritten = entry.get("overwritten", {})

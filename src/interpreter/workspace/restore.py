@@ -78,6 +78,7 @@ class Repository(NamedTuple):
     # The blocks created, removed or damaged it. Other repositories are only touched on request.
     comes_or_goes: bool
     in_use: bool  # another program has changed it since, or git is running in it
+    touched: tuple[str, ...] = ()  # what that program has changed
 
 
 @dataclass(frozen=True)
@@ -180,7 +181,7 @@ def plan_steps(changes: Iterable[dict[str, Pair]], snapshot: FileSnapshot, store
 
 
 def repositories_in(steps: list[Step], snapshot: FileSnapshot, touched: Collection[str]) -> Iterator[Repository]:
-    """Yield the `.git` folders that have steps; `touched` are those that another program has changed."""
+    """Yield the `.git` folders that have steps; `touched` are the paths that another program has changed."""
     for folder in sorted({step.repository for step in steps if step.repository}):
         ours = [step for step in steps if step.repository == folder]
         itself = next((step for step in ours if step.path == folder), None)
@@ -190,11 +191,12 @@ def repositories_in(steps: list[Step], snapshot: FileSnapshot, touched: Collecti
             locked = any(name.endswith(".lock") for name in snapshot.folder.listdir(folder))
         except OSError:
             locked = False
-        in_use = folder in touched or any(step.drift or step.impossible for step in ours) or locked
+        by_others = tuple(sorted(path for path in touched if repository_of(path) == folder))
+        in_use = bool(by_others) or any(step.drift or step.impossible for step in ours) or locked
         if goes:
             leaving = {step.path for step in ours if step.want is None}
             in_use |= any(path not in leaving for path in snapshot.items if path.startswith(f"{folder}/"))
-        yield Repository(folder, comes or goes, in_use)
+        yield Repository(folder, comes or goes, in_use, by_others)
 
 
 def _is_torn_out(step: Step) -> bool:

@@ -16,6 +16,7 @@ from interpreter.errors import InterpreterError, UsageError
 from interpreter.frontends import exit_codes
 from interpreter.frontends.interrupts import TurnInterrupts
 from interpreter.host.installation import install_hint
+from interpreter.leaves import leaves, load
 from interpreter.messages import Chunk, Message
 from interpreter.questions import REFUSE, Answer
 from interpreter.session import Event
@@ -46,6 +47,7 @@ class HeadlessRun:
         self._max_requests = interpreter.max_turns
         self.result: Any = None
         self.mismatch: Mismatch | None = None
+        self.problems: list[str] = []  # that leaves have at its end
         self.checks: dict[str, list[str]] = {"result": [], "answer": []}  # what is missing in the last turn
 
     @property
@@ -56,6 +58,7 @@ class HeadlessRun:
             (self.limit_reached, exit_codes.LIMIT),
             (self.not_approved, exit_codes.NOT_APPROVED),
             (self.mismatch is not None, exit_codes.SCHEMA),
+            (bool(self.problems), exit_codes.COMMIT),
         )
         return next((code for happened, code in outcomes if happened), exit_codes.DONE)
 
@@ -94,6 +97,8 @@ class HeadlessRun:
                 self.interpreter.max_turns = max(1, left)
                 if self.limit_reached:
                     break
+        parts = (part for leaf in leaves() for part in leaf.endings)
+        self.problems = [problem for part in parts if (problem := load(part.make)(self.interpreter.agent))]
         return self.code
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 MAX_OUTPUT_LENGTH = 10_000_000  # characters
 _MAX_DIFF_LENGTH = 400_000  # characters of the differences of one file
-_SHOWN = ("effects", "undo", "reason", "findings", "widening")
+_SHOWN = ("effects", "undo", "reason", "findings", "widening", "diff")
 
 
 def digest_of(content: Any) -> str:

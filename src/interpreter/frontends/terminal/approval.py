@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from interpreter.console_text import visible, visible_line
 from interpreter.errors import InterpreterError
 from interpreter.frontends.terminal.render.ansi import cells, wrapped
-from interpreter.frontends.terminal.render.notes import card
+from interpreter.frontends.terminal.render.notes import card, card_diff
 from interpreter.host import processes
 from interpreter.policy.review import CONTAIN, GRANT, SCAN
 from interpreter.questions import APPROVE, EDIT, REFUSE, Answer, Question
@@ -107,7 +107,8 @@ def _lines_above(terminal: Terminal, question: Question, prompt: str) -> int:
     if not terminal.tty.can_show:
         return 0
     columns, rows = terminal.tty.size()
-    below = "\n".join(filter(None, [card(question.chunk), prompt]))
+    difference = card_diff(question.subject.diff, columns)
+    below = "\n".join(filter(None, [card(question.chunk), *difference, prompt]))
     left = rows - len(wrapped(below, columns - 1)) - 2  # the rule below the code, and the note about this
     lines = visible(question.subject.code).rstrip("\n").split("\n")
     for number, line in enumerate(reversed(lines)):
@@ -139,6 +140,11 @@ def _answer(terminal: Terminal, interpreter: OpenInterpreter, question: Question
             return _edit(terminal, question)
         case "a" | "always":
             return _always_allow(terminal, question, interpreter.approver.rules)
+        case "d" | "diff" if question.subject.diff:
+            theme, width = getattr(terminal.display, "theme", None), terminal.tty.size()[0]
+            terminal.display.finish()
+            terminal.tty.write("".join(f"{row}\n" for row in card_diff(question.subject.diff, width, theme, None)))
+            return None
         case "b" | "box" if CONTAIN in question.choices and interpreter.agent.actor.contain is not None:
             try:
                 interpreter.agent.actor.contain()

@@ -28,6 +28,7 @@ from interpreter.frontends.terminal.approval import MODES, approve, shown_in_pre
 from interpreter.frontends.terminal.keyboard import TurnKeyboard
 from interpreter.frontends.terminal.terminal import LineReader, Terminal, reader_for
 from interpreter.frontends.terminal.tty import Tty
+from interpreter.leaves import leaves, load
 from interpreter.messages import Chunk, Message, group_of, is_declined
 from interpreter.policy.review import GRANT
 from interpreter.questions import ANSWER, APPROVE, REFUSE, Answer, Question
@@ -90,7 +91,7 @@ def converse(terminal: Terminal, interpreter: OpenInterpreter) -> Iterator[Chunk
         while text is not None:
             if warm_up.ident is not None:
                 warm_up.join()  # before anything imports the same modules
-            text = _as_command(text)
+            text = _expanded(interpreter, _as_command(text))
             if text.lstrip().startswith(("%", "!", ">>>")):
                 from interpreter.frontends.terminal import magics
 
@@ -126,6 +127,14 @@ def _as_command(text: str) -> str:
     from interpreter.frontends.terminal.magics import slash_command
 
     return slash_command(typed) or text
+
+
+def _expanded(interpreter: OpenInterpreter, text: str) -> str:
+    """Return the message that a command of the user stands for; other text stays."""
+    if not text.lstrip().startswith(("%", "/")):
+        return text
+    makes = (part.make for leaf in leaves() for part in leaf.expansions)
+    return next((message for make in makes if (message := load(make)(interpreter, text)) is not None), text)
 
 
 def answer(terminal: Terminal, interpreter: OpenInterpreter, text: str, data: str = "") -> Iterator[Chunk]:

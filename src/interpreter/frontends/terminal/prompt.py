@@ -31,6 +31,7 @@ from interpreter.console_text import short_count, visible, visible_line
 from interpreter.errors import SandboxUnavailableError
 from interpreter.frontends.terminal.render.ansi import cells, clip
 from interpreter.frontends.terminal.tty import Tty, prompt_toolkit_options
+from interpreter.leaves import leaves, load
 from interpreter.policy.policy import mode_of
 
 MARKER = '"""'
@@ -385,6 +386,8 @@ def status_facts(interpreter: OpenInterpreter) -> list[str]:
         path = "~" + path[len(home) :]
     if computer is not None and computer.context.elsewhere:
         path = f"{computer.machine.name}:{path}"
+    parts = (part for leaf in leaves() for part in leaf.status if interpreter.agent.uses(part))
+    facts += [load(part.make)(interpreter) for part in parts]
     return [visible_line(fact) for fact in [*facts, path] if fact]
 
 

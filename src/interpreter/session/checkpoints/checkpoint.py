@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -200,6 +200,18 @@ class VariablesPlan(NamedTuple):
         return f"The {self.language} variables stay as they are: {self.obstacle}."
 
 
+class FolderPlan(NamedTuple):
+    """What would become of the `.git` folders that an undo or redo could restore."""
+
+    files: RestorePlan
+    folders: tuple[str, ...] = ()  # those that are restored
+    lines: tuple[str, ...] = ()  # what that means
+    notes: tuple[str, ...] = ()  # why others are not
+    carry_out: Callable[[Callable[[], RestoreReport]], RestoreReport] = lambda restore: (
+        restore()
+    )  # around the restoring
+
+
 @dataclass(frozen=True)
 class UndoPlan:
     """What returning to a checkpoint would restore. Nothing has been done yet."""
@@ -210,6 +222,7 @@ class UndoPlan:
     parts: tuple[Part, ...]
     messages: tuple[Message, ...] = ()  # those that would go, or come back
     files: RestorePlan | None = None
+    repositories: FolderPlan | None = None
     variables: tuple[VariablesPlan, ...] = ()
     mark: Mark | None = None
     notes: tuple[str, ...] = ()  # what cannot be restored, in sentences
@@ -221,7 +234,8 @@ class UndoPlan:
         """What is done to files that are as the blocks left them."""
         from interpreter.workspace.restore import select_steps
 
-        return select_steps(self.files)[0] if self.files is not None else []
+        folders = self.repositories.folders if self.repositories is not None else ()
+        return select_steps(self.files, repositories=folders)[0] if self.files is not None else []
 
     @property
     def drifted(self) -> list[Step]:

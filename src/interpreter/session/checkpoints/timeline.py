@@ -16,6 +16,7 @@ from interpreter.session.checkpoints.checkpoint import (
     PARTS,
     Checkpoint,
     Conversation,
+    FolderPlan,
     Kind,
     Part,
     UndoKind,
@@ -347,6 +348,10 @@ class Timeline:
         passed = tuple(self.checkpoints[to : max(ends)] if back else self.checkpoints[min(ends) : to])
         notes: list[str] = []
         files = self._plan_files(to, passed, notes) if "files" in chosen else None
+        repositories = self._agent.plan_repositories(files) if files is not None and files.repositories else None
+        if repositories is not None:
+            files = repositories.files
+            notes += repositories.notes
         marks = (each.mark for each in self.checkpoints[to:] if each.mark is not None)  # as before the next block
         mark = next(marks, self._latest) if "variables" in chosen else None
         variables = tuple(self._plan_variables(mark, passed)) if mark is not None else ()
@@ -372,7 +377,9 @@ class Timeline:
             notes += dict.fromkeys(words for each in passed for words in each.irreversible(self.files.root, registry))
         target = self.checkpoints[to].id if to < self.present else None
         gone = tuple(messages)
-        return UndoPlan(to, back, passed, chosen, gone, files, variables, mark, tuple(notes), self.stamp, target)
+        return UndoPlan(
+            to, back, passed, chosen, gone, files, repositories, variables, mark, tuple(notes), self.stamp, target
+        )
 
     def _plan_files(self, to: int, passed: Collection[Checkpoint], notes: list[str]) -> RestorePlan | None:
         record = self.files.record()
@@ -426,7 +433,9 @@ class Timeline:
         self.stamp += 1
         report, variables = None, {}
         if plan.files is not None:
-            report = self.files.required_record().undo(plan.files, overwrite, repositories)
+            files, folders = plan.files, plan.repositories or FolderPlan(plan.files)
+            record, own = self.files.required_record(), {*repositories, *folders.folders}
+            report = folders.carry_out(lambda: record.undo(files, overwrite, own))
             self._agent.computer.runtimes.resend_cwd()
         self._arrive("files", plan)
         with Hold():  # the runtimes and our record of them must change together

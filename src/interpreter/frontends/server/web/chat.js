@@ -206,6 +206,7 @@ function Approval({ question, session, editing, setEditing, code }) {
     ${question.undo && html`<p class=${`undo-line ${risky ? "bad" : ""}`}><${Icon} name=${risky ? "warning" : "undo"} /> ${risky ? question.undo.reasons.join(" ") || "Undo may not restore everything." : "You can undo this."}</p>`}
     ${trial === "running" && html`<p class="note" role="status">Dry run: nothing is saved, network off…</p>`}
     ${trial?.changes && html`<${DryRun} trial=${trial} />`}
+    ${question.diff && !trial && html`<${Diff} text=${question.diff} />`}
     ${rule && html`<div class="dry-run"><p>${rule.sentence}</p><details><summary>The rule as YAML</summary><pre>${rule.rule}</pre></details></div>`}
     ${!viewer && trial !== "running" && (trial
       ? html`<div class="buttons">

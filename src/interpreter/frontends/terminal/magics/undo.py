@@ -231,6 +231,7 @@ def lines(plan: UndoPlan) -> list[str]:
         files += _some([f"changed since, outside this session: {group}" for group in changed], _FILES, "files")
         left = {step.repository for step in plan.files.steps if step.repository}
         left -= {step.repository for step in plan.certain}
+        files += plan.repositories.lines if plan.repositories is not None else ()
         files += [f"{folder} is left alone: git manages its commits and its index" for folder in sorted(left)]
     return [
         *(f"  {row}" for row in _some(messages, _MESSAGES, "messages")),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections import Counter
 from collections.abc import Iterator
 
 from interpreter.api import OpenInterpreter
@@ -39,6 +38,12 @@ _VERBS = {"create": "create", "restore": "change", "delete": "delete", "attribut
 
 def diff(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
     given, display = argument.split(), terminal.display
+    if given[:1] == ["session"]:
+        points = [point for point in interpreter.timeline.blocks if interpreter.timeline.changes(point.id)]
+        for point in points:
+            diff(terminal, interpreter, f"{point.id} {' '.join(given[1:])}")
+        display.line(f"{counted(len(points), 'block')} changed files in this session.")
+        return
     numbers = [each for each in given if each != "--all"]
     if len(numbers) > 1 or (numbers and not re.fullmatch("-?[0-9]+", numbers[0])):
         raise UndoError("Give a number, for example %diff 4. %rewind lists them.")
@@ -47,9 +52,9 @@ def diff(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> Non
         display.line(f"{point.id}  {labelled(point).strip()}")
         if not diffs:
             display.line("It changed no files in the workspace.")
-        inside_git = Counter(folder for path in diffs if (folder := repository_of(path)) is not None)
-        for folder, count in inside_git.items():
-            display.line(f"{folder}: {count} changes made by git")
+        for path, text in diffs.items():
+            if moved := _moved_ref(path, text):
+                display.line(moved)
         most, is_short = None if "--all" in given else _DIFF_LINES, False
         for path, text in diffs.items():
             if repository_of(path) is not None:
@@ -58,6 +63,17 @@ def diff(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> Non
             is_short |= bool(left or (most and is_data_file(path) and not text.startswith("---")))
         if is_short:
             display.line(f"For the full diff: %diff {point.id} --all")
+
+
+def _moved_ref(path: str, text: str) -> str:
+    """Say where HEAD, a branch or the stash went; empty for git's other files."""
+    folder = repository_of(path) or ""
+    name = path.removeprefix(f"{folder}/")
+    if not folder or not re.fullmatch(r"HEAD|refs/(heads/.+|stash|tags/.+)", name):
+        return ""
+    sides = [re.search(rf"^[{sign}](?:ref: refs/heads/(.+)|([0-9a-f]{{7}}))", text, re.MULTILINE) for sign in "-+"]
+    old, new = ((side[1] or side[2]) if side else "nothing" for side in sides)
+    return f"{folder}: {name.removeprefix('refs/').removeprefix('heads/')} went from {old} to {new}"
 
 
 def _blocks(interpreter: OpenInterpreter, number: int | None) -> list[Checkpoint]:

@@ -135,6 +135,7 @@ class TerminalDisplay:
                     first, *rest = wrapped(line, width - 1) or [""]
                     word, space, remainder = first.partition(" ")  # the action in bold: colour alone is not enough
                     self._put([self.theme.paint(word, "column") + space + remainder, *rest] if line else [])
+                self._put(notes.card_diff(chunk.get("diff", ""), width, self.theme))
                 self.flush()
 
     def _show_status(self, form: str, content: dict[str, Any]) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from interpreter.console_text import PROSE, counted, visible, visible_line
 from interpreter.frontends.terminal.render.ansi import cells, clip
+from interpreter.leaves import leaves
 
 if TYPE_CHECKING:
     from interpreter.frontends.terminal.render.theme import Theme
@@ -236,7 +237,12 @@ def files_note(content: dict[str, Any], width: int, dot: str = "·", hint: str =
 
 
 def _left_to_git(changed: Sequence[dict[str, Any]]) -> set[str]:
-    """Collect the paths in `.git`, which undo leaves alone unless the block made or removed the folder as a whole."""
+    """Collect the paths in `.git` that undo leaves alone, unless a leaf restores them.
+
+    If the block made or removed the folder as a whole, undo restores it anyway.
+    """
+    if any(leaf.undo for leaf in leaves()):
+        return set()
     from interpreter.workspace.tree import repository_of
 
     whole = {each["path"] for each in changed if each["what"] in _CREATED + _DELETED}
@@ -263,6 +269,10 @@ def _drafts(groups: list[Group], dot: str) -> Iterator[str]:
 # -- differences -------------------------------------------------------------------------------------------------
 
 _DIFF_STYLES = {"+": "string", "-": "error", "@": "number", "\\": "hint"}
+CARD_ROWS = 24  # of a difference that is shown with a question
+_MORE_ROWS = "{} more lines: d shows them"
+_SIDE_BY_SIDE = 110  # columns from which both sides fit
+_HUNK = re.compile(r"@@ -(\d+)(?:,\d+)? \+(\d+)")
 _DIFF_HEADS = ("--- ", "+++ ", "rename ", "Binary files ")
 
 
@@ -275,3 +285,79 @@ def diff_rows(text: str, theme: Theme | None, most: int | None = None) -> tuple[
             is_head = line.startswith(_DIFF_HEADS) and number < 4
             shown[number] = theme.paint(line, "column" if is_head else _DIFF_STYLES.get(line[:1], ""))
     return shown, len(lines) - len(shown)
+
+
+def card_diff(text: str, width: int, theme: Theme | None = None, most: int | None = CARD_ROWS) -> list[str]:
+    """Draw the difference on a card: side by side where there is room."""
+    text = visible(text.removesuffix("\n"), PROSE)
+    if not text:
+        return []
+    rows = list(_side_by_side(text, width, theme) if width >= _SIDE_BY_SIDE else _one_column(text, width, theme))
+    left = len(rows) - most if most is not None else 0
+    return rows if left <= 1 else [*rows[:most], _MORE_ROWS.format(left)]
+
+
+def _files_of(text: str) -> Iterator[tuple[str, list[str]]]:
+    """Split a difference into files: each with a line about it, and the lines of its changes."""
+    lines = text.split("\n")
+    heads = [at for at, line in enumerate(lines[:-1]) if line.startswith("--- ") and lines[at + 1].startswith("+++ ")]
+    if heads[:1] != [0]:
+        yield "", lines[: heads[0] if heads else None]  # of tables, modes, binary files
+    for at, end in zip(heads, [*heads[1:], len(lines)], strict=False):
+        body = [line for line in lines[at + 2 : end] if line]
+        counts = [sum(line.startswith(sign) for line in body) for sign in "+-"]
+        names = [line[4:].partition("\t")[0] for line in lines[at : at + 2]]
+        name = (names[1] if names[1] != "/dev/null" else names[0])[2:]
+        what = {names[0]: "new, ", names[1]: "deleted, "}.get("/dev/null", "")
+        yield f"{name} ({what}+{counts[0]} -{counts[1]})", body
+
+
+def _painted(text: str, style: str, theme: Theme | None) -> str:
+    return theme.paint(text, style) if theme is not None and style else text
+
+
+def _one_column(text: str, width: int, theme: Theme | None) -> Iterator[str]:
+    for head, lines in _files_of(text):
+        if head:
+            yield _painted(clip(head, width - 1), "column", theme)
+        for line in lines:
+            yield _painted(clip(line, width - 1), _DIFF_STYLES.get(line[:1], ""), theme)
+
+
+def _side_by_side(text: str, width: int, theme: Theme | None) -> Iterator[str]:
+    """Draw what was on the left and what would be on the right, with the numbers of their lines."""
+    half = (width - 4) // 2
+
+    def cell(sign: str, number: int, line: str | None) -> str:
+        if line is None:
+            return " " * half
+        shown = clip(f"{number:>4} {sign} {line.expandtabs(4)}", half)
+        return _painted(shown + " " * (half - cells(shown)), _DIFF_STYLES.get(sign, ""), theme)
+
+    for head, lines in _files_of(text):
+        if head:
+            yield _painted(clip(head, width - 1), "column", theme)
+        old = new = 0
+        removed: list[str] = []
+        added: list[str] = []
+        for line in [*lines, "@@"] if head else ():
+            if line[:1] == "-":
+                removed.append(line[1:])
+                continue
+            if line[:1] == "+":
+                added.append(line[1:])
+                continue
+            for at in range(max(len(removed), len(added))):
+                before, after = (side[at] if at < len(side) else None for side in (removed, added))
+                yield f"{cell('-', old + at, before)} | {cell('+', new + at, after)}".rstrip()
+            old, new = old + len(removed), new + len(added)
+            removed, added = [], []
+            if match := _HUNK.match(line):
+                if old:
+                    yield _painted("  ...", "hint", theme)
+                old, new = int(match[1]), int(match[2])
+            elif line[:1] == " ":
+                yield f"{cell(' ', old, line[1:])} | {cell(' ', new, line[1:])}".rstrip()
+                old, new = old + 1, new + 1
+        for line in () if head else lines:
+            yield _painted(clip(line, width - 1), _DIFF_STYLES.get(line[:1], ""), theme)

@@ -76,14 +76,14 @@ class PlainDisplay:
                 self.line(f"{notes.retry_reason(details)}, trying again in {round(details.get('seconds', 0))} s")
             case "status" if form == "files":
                 self._files = notes.files_note(details, _WIDTH, hint="")
-            case "status" if "check" in details and self._is_piped:  # about the answer, so not part of it
+            case "status" if {"check", "aside"} & details.keys() and self._is_piped:  # no part of the answer
                 self.finish()
                 print(visible(notes.status_note(form, details), PROSE), file=sys.stderr)
             case "status" if form != "call":
                 self.line(notes.status_note(form, details))
             case "confirmation":
                 self.finish()
-                self.line(notes.card(chunk))
+                self.line("\n".join([notes.card(chunk), *notes.card_diff(chunk.get("diff", ""), 100)]))
 
     def _console(self, chunk: Chunk) -> None:
         content = str(chunk["content"])
