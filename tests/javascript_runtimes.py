@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from interpreter.runtimes.javascript import JavaScript
+from interpreter.languages.javascript import JavaScript
 from interpreter.runtimes.launch import RuntimeContext
 from python_runtimes import Ran, chunk_of
 

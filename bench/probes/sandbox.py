@@ -6,7 +6,7 @@ import time
 
 from common import report
 
-from interpreter.runtimes.javascript import JavaScript
+from interpreter.languages.javascript import JavaScript
 from interpreter.runtimes.launch import RuntimeContext
 from interpreter.runtimes.python import Python
 from interpreter.runtimes.shell import Shell

@@ -66,7 +66,7 @@ _TARGETS = {
     f"{_LANGUAGES}.applescript.AppleScript": f"{_LEAVES}.applescript.AppleScript",
     f"{_LANGUAGES}.html.HTML": f"{_LEAVES}.html.HTML",
     f"{_LANGUAGES}.java.Java": f"{_LEAVES}.java.Java",
-    f"{_LANGUAGES}.javascript.JavaScript": f"{_RUNTIMES}.javascript.JavaScript",
+    f"{_LANGUAGES}.javascript.JavaScript": f"{_LEAVES}.javascript.JavaScript",
     f"{_LANGUAGES}.jupyter_language.JupyterLanguage": f"{_RUNTIMES}.python.language.Python",
     f"{_LANGUAGES}.powershell.PowerShell": f"{_LEAVES}.powershell.PowerShell",
     f"{_LANGUAGES}.python.Python": f"{_RUNTIMES}.python.language.Python",

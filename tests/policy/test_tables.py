@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from interpreter.languages import javascript
 from interpreter.policy.analysis import analyze
 from interpreter.policy.analysis.programs import HANDLERS
 from interpreter.policy.analysis.python_calls import KINDS
 from interpreter.policy.analysis.tables import calls as listed_calls
 from interpreter.policy.analysis.tables import programs, python_calls, python_methods
 from policy.analyzed_effects import WORKSPACE, seen
+
+JAVASCRIPT = str(Path(javascript.__file__).with_name("calls.txt"))
 
 OPERANDS = set(
     "nothing read names write edit create delete tree copy move kill get send secret install remove system disk "
@@ -54,7 +59,7 @@ def test_every_call_row_uses_known_effects() -> None:
         "copied",
         "unknown",
     }
-    assert {does.kind for effects in listed_calls("javascript.txt").values() for does in effects} <= known
+    assert {does.kind for effects in listed_calls(JAVASCRIPT).values() for does in effects} <= known
 
 
 @pytest.mark.parametrize(

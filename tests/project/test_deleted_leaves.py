@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -16,8 +17,13 @@ from interpreter.runtimes.built_in import ROWS as LANGUAGES
 from model_server import ModelServer, text, tool_call
 
 ROOT = Path(__file__).parent.parent.parent
+LEAF = re.compile(r"interpreter\.languages\.(\w+)")
 LANGUAGE_PACKAGES = sorted(
-    {row.implementation.partition(":")[0] for row in LANGUAGES if ".languages." in row.implementation}
+    {
+        f"interpreter.languages.{LEAF.match(row.implementation)[1]}"
+        for row in LANGUAGES
+        if LEAF.match(row.implementation)
+    }
 )
 PROGRAM = """
 import contextlib, io, json, sys
@@ -95,7 +101,7 @@ def test_the_rest_works_without_a_leaf(source: Path, leaf: Leaf) -> None:
 @pytest.mark.parametrize("package", LANGUAGE_PACKAGES)
 def test_the_rest_works_without_a_language(source: Path, package: str) -> None:
     report = report_without(source, package, [])
-    gone = {row.name for row in LANGUAGES if row.implementation.startswith(f"{package}:")}
+    gone = {row.name for row in LANGUAGES if row.implementation.startswith((f"{package}:", f"{package}."))}
     assert gone
     assert set(report["languages"]) == {row.name for row in LANGUAGES} - gone  # type: ignore[call-overload]
     assert "42" in str(report["answer"])

@@ -13,15 +13,15 @@ import pytest
 from interpreter.languages.fish import Fish
 from interpreter.languages.html import HTML, React
 from interpreter.languages.java import Java
+from interpreter.languages.javascript import JavaScript
+from interpreter.languages.javascript.typescript import TypeScript
 from interpreter.languages.r import R
 from interpreter.languages.ruby import Ruby
 from interpreter.languages.sql import SQL
-from interpreter.languages.typescript import TypeScript
 from interpreter.messages import Chunk
 from interpreter.runtimes.base import BaseLanguage
 from interpreter.runtimes.conformance import CHECKS, Samples, conform
 from interpreter.runtimes.custom import custom_language
-from interpreter.runtimes.javascript import JavaScript
 from interpreter.runtimes.python.in_process import InProcessPython
 from interpreter.runtimes.python.language import Python
 from interpreter.runtimes.shell.language import Shell

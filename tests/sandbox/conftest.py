@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from interpreter.errors import SandboxUnavailableError
+from interpreter.languages.javascript import JavaScript
 from interpreter.policy import Policy
 from interpreter.questions import without_questions
-from interpreter.runtimes.javascript import JavaScript
 from interpreter.runtimes.launch import RuntimeContext
 from interpreter.runtimes.python import Python
 from interpreter.runtimes.shell import Shell

@@ -421,7 +421,7 @@ def output_of(language: Any, code: str) -> str:
 
 
 def attempt_all(facts: Facts, kind: str = "workspace") -> dict[str, Result]:
-    from interpreter.runtimes.javascript import JavaScript
+    from interpreter.languages.javascript import JavaScript
     from interpreter.runtimes.launch import RuntimeContext
     from interpreter.runtimes.python import Python
     from interpreter.runtimes.shell import Shell

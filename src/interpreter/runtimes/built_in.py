@@ -52,14 +52,14 @@ class Shell(_Row):
 
 
 class JavaScript(_Row):
-    implementation = "interpreter.runtimes.javascript:JavaScript"
+    implementation = "interpreter.languages.javascript:JavaScript"
     name = "JavaScript"
     aliases: Sequence[str] = ("js", "node", "nodejs", "ecmascript")
     file_extension = "js"
     comment = "//"
     definitions = r"^(?:const|let|var|(?:async\s+)?function\*?|class)\s+([A-Za-z_$][\w$]*)"
     quotes_paths = True
-    analysis: str | None = "interpreter.policy.analysis.javascript:analyze"
+    analysis: str | None = "interpreter.languages.javascript.analysis:analyze"
     scanners: Sequence[str] = ("interpreter.scanners.scanner:SEMGREP",)
     cell_magic: str | None = "%%script node"
     has_version = True
@@ -76,7 +76,7 @@ class R(_Row):
     definitions = r"^([A-Za-z.][\w.]*)\s*(?:<-|=(?!=))"
     quotes_paths = True
     lexer = "r"
-    analysis = "interpreter.policy.analysis.r:analyze"
+    analysis = "interpreter.languages.r.analysis:analyze"
     cell_magic = "%%script Rscript -"
     programs = ("Rscript",)
     install = "apt install r-base-core; macOS: brew install r"
@@ -130,7 +130,7 @@ class Java(_Row):
 
 
 class TypeScript(JavaScript):
-    implementation = "interpreter.languages.typescript:TypeScript"
+    implementation = "interpreter.languages.javascript.typescript:TypeScript"
     name = "TypeScript"
     aliases = ("ts", "tsx")
     file_extension = "ts"
@@ -164,7 +164,7 @@ class HTML(_Row):
     aliases: Sequence[str] = ("htm",)
     file_extension = "html"
     quotes_paths = True
-    analysis = "interpreter.policy.analysis:analyze_page"
+    analysis = "interpreter.languages.html.analysis:analyze"
     cell_magic: str | None = "%%html"
     install = "apt install chromium-headless-shell, or Chrome"
     order = 16

@@ -6,7 +6,6 @@ What programs and functions do is in tables/, which a contributor can extend wit
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping
 
 from interpreter.policy.analysis.effects import Effect, Effects, EffectStep, Kind, Place, Reversibility, reversibility
@@ -63,22 +62,4 @@ def analyze_displayed(
 ) -> dict[str, tuple[Effect, ...]]:
     """Record a step without effects: such code is shown to the user and never runs on the machine."""
     notes.step(notes.language, "shown, not run", 1)
-    return {}
-
-
-ADDRESS = re.compile(r"""(?:https?:|wss?:)?//[\w.-]+\.[a-z]{2,}[^\s"'`<>)]*""", re.IGNORECASE)
-NOT_LOADED = re.compile(r"<a\b[^>]*>|//www\.w3\.org/|^\s*//.*$", re.IGNORECASE | re.MULTILINE)
-ASKS = re.compile(
-    r"\b(fetch|XMLHttpRequest|WebSocket|EventSource|sendBeacon|RTCPeerConnection|importScripts|eval|Function|Worker)\b"
-    r"|\bimport\s*\(|\bnpm install\b|\blocation\b|\.(?:src|href|action)\s*="
-)
-
-
-def analyze_page(code: str, notes: Notes, known: Mapping[str, tuple[Effect, ...]]) -> dict[str, tuple[Effect, ...]]:
-    """Record what a page may load or send when a browser shows it; it changes no file."""
-    doing = notes.step(notes.language, "shown in a browser", 1)
-    for address in dict.fromkeys(ADDRESS.findall(NOT_LOADED.sub("", code))):
-        doing.network(address if "://" in address else f"https:{address}", "get")
-    if ASKS.search(code):
-        doing.network("", "send")
     return {}

@@ -9,7 +9,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from fnmatch import fnmatchcase
-from importlib import import_module
 from itertools import islice
 from typing import Literal
 from urllib.parse import urlsplit
@@ -17,9 +16,10 @@ from urllib.parse import urlsplit
 from interpreter.config.homes import home, homes
 from interpreter.errors import MissingLeafError
 from interpreter.host.exposure import is_inside
-from interpreter.leaves import code_names
+from interpreter.leaves import code_names, exists
 from interpreter.policy.analysis.effects import Effect, EffectStep, Kind, Operation
 from interpreter.policy.analysis.tables import listed, python_calls
+from interpreter.runtimes import BUILT_IN, resolve
 
 # Replaces the parts of a text that are only known at run time; no path and no argument can contain it.
 HOLE = "\0"
@@ -311,7 +311,11 @@ def analyze_embedded(language: str, code: str, line: int, notes: Notes) -> None:
         if HOLE in code:
             notes.not_known("shell", "shell code built at run time", line)
         code = code.replace(HOLE, "${_}")
-    import_module(f"interpreter.policy.analysis.{language}").analyze(code, notes, {}, line)
+    reference = BUILT_IN.describe(language).analysis
+    if reference is None or not exists(reference):
+        notes.not_known(language, f"what {language} code does", line, "unparsed")
+    else:
+        resolve(reference)(code, notes, {}, line)
 
 
 class StepEffects:

@@ -1,4 +1,4 @@
-"""Reads the tables of what programs and functions do: tables/programs.txt, python.txt and javascript.txt."""
+"""Reads the tables of what programs and functions do: in tables/, and in the folders of languages."""
 
 from __future__ import annotations
 

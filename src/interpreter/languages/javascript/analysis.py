@@ -6,6 +6,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Mapping
 from itertools import pairwise
+from pathlib import Path
 from typing import NamedTuple
 
 from interpreter.policy.analysis.effects import Effect
@@ -22,6 +23,7 @@ from interpreter.policy.analysis.programs import CommandCall, analyze_command
 from interpreter.policy.analysis.sql import note_sql
 from interpreter.policy.analysis.tables import calls, listed
 
+_TABLE = str(Path(__file__).with_name("calls.txt"))
 # A line ends at U+2028 and U+2029, too: code behind them is not part of a comment.
 _END = r"\n\r\u2028\u2029"
 _LINE_END = re.compile(f"\r\n|[{_END}]")
@@ -107,9 +109,7 @@ def _tokenize(code: str, at: int, streams: list[list[Token]], inside: bool = Fal
             literal = _REGEX.match(code, at)
             is_doubled = before.text in ("+", "-") and len(tokens) > 1 and tokens[-2].text == before.text  # `i++ / 2`
             is_operator = before.kind == "mark" and before.text not in ")]}" and not is_doubled
-            is_keyword = before.text in listed("javascript.txt", "@before_regex") and (
-                len(tokens) < 2 or tokens[-2].text != "."
-            )
+            is_keyword = before.text in listed(_TABLE, "@before_regex") and (len(tokens) < 2 or tokens[-2].text != ".")
             if literal and (not before.text or is_operator or is_keyword or (before.text == ")" and is_head)):
                 tokens.append(Token("regex", literal[0], at))
                 at = literal.end()
@@ -164,7 +164,7 @@ class _Walk:
     def walk(self, tokens: list[Token]) -> None:
         self.tokens, self.pairs = [*tokens, _NONE, _NONE, _NONE], _pairs(tokens)
         self.braces = [at for at, token in enumerate(tokens) if token.text == "}" and token.kind == "mark"]
-        dangerous = listed("javascript.txt", "@trick").union(calls("javascript.txt"))
+        dangerous = listed(_TABLE, "@trick").union(calls(_TABLE))
         for at, token in enumerate(self.tokens[:-3]):
             before, after = self.tokens[at - 1] if at else _NONE, self.tokens[at + 1 : at + 2] or [_NONE]
             if token.kind == "name":
@@ -192,7 +192,7 @@ class _Walk:
         elif (
             is_property
             and called
-            and not listed("javascript.txt", "@client").isdisjoint(
+            and not listed(_TABLE, "@client").isdisjoint(
                 each.text.removeprefix("node:") for each in self.tokens[max(at - 3, 0) : at - 1]
             )
         ):
@@ -201,25 +201,25 @@ class _Walk:
             doing.network("" if where == HOLE else where, "get" if name in ("get", "head") else "send")
         elif name == "constructor" and not is_property and self._defines(at):
             return
-        elif name in listed("javascript.txt", "@trick") or (is_property and name.startswith("_")):
+        elif name in listed(_TABLE, "@trick") or (is_property and name.startswith("_")):
             self._unknown(token, f"{name}: dynamic lookup")
         elif name in ("process", "module", "require") and not is_property:
             following = self.tokens[at + 2].text if after.text in (".", "?.") else ""
-            if following not in listed("javascript.txt", f"@{name}_object"):
+            if following not in listed(_TABLE, f"@{name}_object"):
                 self._unknown(token, f"what {name} does here")
         elif name in self.modules and not is_property and after.text not in (".", "=", "from", "?.", "["):
             self._unknown(token, f"the module {name} is passed on")
-        elif name in calls("javascript.txt") and (is_property or name not in self.declared):
+        elif name in calls(_TABLE) and (is_property or name not in self.declared):
             if called and before.text != "function":
                 self._call(at, token, before)
             elif not self._in_braces(at) and (is_property or after.text not in ("=", ".")):
                 self._unknown(token, f"{name} is passed on")
         elif (
             called
-            and name not in listed("javascript.txt", "@keyword") | self.declared
+            and name not in listed(_TABLE, "@keyword") | self.declared
             and before.text not in ("function", "class")
         ):
-            harmless = listed("javascript.txt", "@method" if is_property else "@function")
+            harmless = listed(_TABLE, "@method" if is_property else "@function")
             root = before.text == "." and at > 1 and self.tokens[at - 2].text == "computer"
             if name not in harmless and not root and at not in self.calls and not self._defines(at):
                 self._unknown(token, f"what {name}() does")
@@ -234,8 +234,8 @@ class _Walk:
         if not is_property and name in self.declared:
             return name not in self.functions
         arguments = self._arguments(at)
-        called = arguments[:1] if name in listed("javascript.txt", "@callback") else []
-        called += arguments[1:3] if name in listed("javascript.txt", "@late_callback") else []
+        called = arguments[:1] if name in listed(_TABLE, "@callback") else []
+        called += arguments[1:3] if name in listed(_TABLE, "@late_callback") else []
         return not all(map(self._is_own_function, called))
 
     def _is_own_function(self, argument: list[Token]) -> bool:
@@ -243,7 +243,7 @@ class _Walk:
         first, last, pairs = argument[0], argument[-1], _pairs(argument)
         if first is last:
             is_literal = first.kind in (*_TEXTS, "regex") or first.text.isdigit() or first.text in ("null", "undefined")
-            return is_literal or first.text in listed("javascript.txt", "@function") or first.text in self.functions
+            return is_literal or first.text in listed(_TABLE, "@function") or first.text in self.functions
         is_listed = first.text in _NAMESPACES and len(argument) == 3 and argument[1].text == "."
         is_data = first.text in ("[", "{") and pairs.get(0) == len(argument) - 1
         is_function = first.text in _FUNCTIONS and last.text == "}"
@@ -296,7 +296,7 @@ class _Walk:
         text = f"{owner.text}.{name}" if owner.kind == "name" else name
         doing = self.notes.step("javascript", text, self._line(token), [text])
         values = [_value(argument) for argument in arguments] + [HOLE, HOLE]
-        for does in calls("javascript.txt")[name]:
+        for does in calls(_TABLE)[name]:
             value = values[max(does.at, 0)]
             match does.kind:
                 case "read" if any(token.text in ("flag", "flags", HOLE) for given in arguments[1:] for token in given):
@@ -351,7 +351,7 @@ class _Walk:
             return
         else:
             module = next((each.text for each in rest if each.kind in _TEXTS), HOLE)
-        if module.removeprefix("node:") not in listed("javascript.txt", "@module"):
+        if module.removeprefix("node:") not in listed(_TABLE, "@module"):
             shown = "with a name built at run time" if HOLE in module else module
             step = self.notes.step("javascript", f"require {shown}", self._line(token), ["require", shown])
             step.unknown(f"what the module {shown} does")
@@ -404,7 +404,7 @@ def _declared(tokens: list[Token]) -> tuple[frozenset[str], frozenset[str]]:
     for at, token in enumerate(tokens):
         before, after = tokens[at - 1].text if at else "", tokens[at + 1].text if at + 1 < len(tokens) else ""
         if token.kind == "name":
-            if at and (before in listed("javascript.txt", "@declaring") or after == "=>"):
+            if at and (before in listed(_TABLE, "@declaring") or after == "=>"):
                 declared_names.add(token.text)
             is_executor = before == "(" and tokens[at - 2].text == "Promise" and after == "=>"
             is_plain = before == "function" or (before == "class" and after != "extends")
@@ -417,12 +417,12 @@ def _declared(tokens: list[Token]) -> tuple[frozenset[str], frozenset[str]]:
             start = max(pairs.get(at, at) - 1, 0)
             names = [each.text for each in tokens[start : min(at, start + _MAX_ARGUMENT_LENGTH)] if each.kind == "name"]
             if token.text == ")" and after in ("=>", "{"):
-                declared_names |= set(names) - listed("javascript.txt", "@keyword")
+                declared_names |= set(names) - listed(_TABLE, "@keyword")
             if [each.text for each in tokens[max(start - 1, 0) : start + 1]] == ["Promise", "("]:
                 functions |= set(names)
             elif tokens[start].text not in ("if", "while", "for", "switch"):
                 others |= set(names[1:] if tokens[start].kind == "name" else names)
-    declared = frozenset(declared_names) - calls("javascript.txt").keys() | frozenset(
+    declared = frozenset(declared_names) - calls(_TABLE).keys() | frozenset(
         name.text
         for word, name in pairwise(tokens)
         if word.text in ("const", "let", "var", "function") and name.kind == "name"
@@ -440,7 +440,7 @@ def _is_arrow(tokens: list[Token], at: int, pairs: Mapping[int, int]) -> bool:
 def _has_computed(tokens: list[Token], declared: frozenset[str]) -> bool:
     """Return whether the code uses a value that it looks up by a computed name, as in `f = x[key]`."""
     pairs = _pairs(tokens)
-    keywords = (listed("javascript.txt", "@before_regex") | {"const", "let", "var"}) - declared
+    keywords = (listed(_TABLE, "@before_regex") | {"const", "let", "var"}) - declared
     for at, token in enumerate(tokens):
         opening = pairs.get(at, 0)
         if token.text != "]" or not opening:
@@ -457,7 +457,7 @@ def _has_computed(tokens: list[Token], declared: frozenset[str]) -> bool:
         is_head = head > 0 and at < head + _MAX_ARGUMENT_LENGTH and tokens[head - 1].text in ("if", "while")
         is_head = is_head and all(each.text != "=" for each in tokens[head:opening])
         is_condition = is_head or (after == "?" and second != "?")
-        if not is_literal and not is_condition and after not in listed("javascript.txt", "@behind_member"):
+        if not is_literal and not is_condition and after not in listed(_TABLE, "@behind_member"):
             return True
     return False
 

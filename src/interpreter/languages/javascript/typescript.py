@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from interpreter.languages.javascript import JavaScript
 from interpreter.runtimes import built_in
-from interpreter.runtimes.javascript import JavaScript
 from interpreter.runtimes.protocol import Frame
 
 __all__ = ["TypeScript"]

@@ -1,6 +1,6 @@
 """What an R block would do, from the calls that R's own parser finds in it. Nothing of the code is evaluated.
 
-A function that tables/r.txt doesn't list may do anything. Without R nothing is known.
+A function that calls.txt doesn't list may do anything. Without R nothing is known.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from interpreter.policy.analysis.programs import note_environment
 from interpreter.policy.analysis.sql import note_database_file, note_sql
 from interpreter.policy.analysis.tables import Does, calls, listed
 
-_CALLS = Path(__file__).with_name("r_calls.R")
+_CALLS = Path(__file__).with_name("calls.R")
+_TABLE = str(Path(__file__).with_name("calls.txt"))
 _MAX_LENGTH = 50_000
 _PARSER_SECONDS = 5.0
 _ON_EACH = {
@@ -70,7 +71,7 @@ def analyze(
 
 @lru_cache(8)  # an approval looks at the same code several times
 def _records(code: str) -> list[list[str]]:
-    """Return the parser's records (see r_calls.R); OSError without R, ValueError for code that R can't parse."""
+    """Return the parser's records (see calls.R); OSError without R, ValueError for code that R can't parse."""
     program = processes.which("Rscript")
     if program is None:
         raise OSError("no parser for R is installed (Rscript)")
@@ -106,38 +107,38 @@ class _Look:
             self._call(name, extra, arguments, doing)
         elif kind == "name":
             self._handed_on(name, extra, arguments, doing)
-        elif extra not in self.own and extra not in listed("r.txt", "@factory"):
+        elif extra not in self.own and extra not in listed(_TABLE, "@factory"):
             doing.unknown(name)
         doing.dropped = not doing.effects
 
     def _handed_on(self, name: str, caller: str, others: list[Argument], doing: StepEffects) -> None:
         """Record a function that is passed to another one, which may call it with any arguments."""
-        effects = calls("r.txt").get(name)
-        is_harmless = caller in listed("r.txt", "@columns") or caller in listed("r.txt", "@computing")
+        effects = calls(_TABLE).get(name)
+        is_harmless = caller in listed(_TABLE, "@columns") or caller in listed(_TABLE, "@computing")
         if not effects or is_harmless or (name in self.own and caller != "::"):
             return
         kinds = {_ON_EACH.get(does.kind, does.kind) for does in effects if (does.kind, does.at) not in _OPTIONAL}
-        if caller in listed("r.txt", "@calling") and kinds <= ON_PATHS.keys() and others:
+        if caller in listed(_TABLE, "@calling") and kinds <= ON_PATHS.keys() and others:
             for kind in kinds:
                 doing.on_paths(kind, *(text for each in others for text in each.texts))
         else:
             doing.unknown(f"{name} is passed on")
 
     def _call(self, name: str, package: str, arguments: list[Argument], doing: StepEffects) -> None:
-        effects = calls("r.txt").get(name)
+        effects = calls(_TABLE).get(name)
         if package == "$":  # a function in a list or an object
-            if name not in self.own.keys() | listed("r.txt", "@method"):
+            if name not in self.own.keys() | listed(_TABLE, "@method"):
                 doing.unknown("a call of a function that is only known at run time")
             return
-        if package and package not in listed("r.txt", "@package"):
+        if package and package not in listed(_TABLE, "@package"):
             doing.unknown(f"what the package {package} does")
-        if name in listed("r.txt", "@calling"):
+        if name in listed(_TABLE, "@calling"):
             for each in arguments:  # `sapply(x, "unlink")`
-                if each.kind == "string" and any(calls("r.txt").get(text) for text in each.texts):
+                if each.kind == "string" and any(calls(_TABLE).get(text) for text in each.texts):
                     doing.unknown(f"{each.texts[0]} is passed on")
         if effects is None and name in self.known and name not in self.own:
             doing.effects += [replace(effect, line=doing.line) for effect in self.known[name]]
-        elif effects is None and name not in self.own and not any(name in listed("r.txt", kind) for kind in _HARMLESS):
+        elif effects is None and name not in self.own and not any(name in listed(_TABLE, kind) for kind in _HARMLESS):
             doing.unknown(f"what {name}() does")
         for does in effects or ():
             self._apply(does, arguments, doing)
@@ -151,7 +152,7 @@ class _Look:
                 doing.unknown(f"what {doing.words[0]} does")
             case "given" if given is not None:
                 doing.unknown(f"what {doing.words[0]} does")
-            case "import" if given is None or not _names(given) <= listed("r.txt", "@package"):
+            case "import" if given is None or not _names(given) <= listed(_TABLE, "@package"):
                 doing.unknown("what a package does that isn't known")
             case "install":
                 for text in texts:
@@ -184,14 +185,14 @@ class _Look:
             case "setenv":
                 for name in names:
                     note_environment(name, doing)
-            case "options" if not names <= listed("r.txt", "@option"):
+            case "options" if not names <= listed(_TABLE, "@option"):
                 doing.unknown("what an option does")
             case "source":
                 _fetch(texts[0], doing)
                 doing.unknown(f"what {texts[0]} does".replace(HOLE, "*"))
             case "function" if given is None or given.kind not in ("symbol", "string") or not _is_named(given):
                 doing.unknown("a function that is only known at run time")
-            case "dataset" if not {name for each in arguments for name in _names(each)} <= listed("r.txt", "@dataset"):
+            case "dataset" if not {name for each in arguments for name in _names(each)} <= listed(_TABLE, "@dataset"):
                 doing.unknown("what a data set of this name does")
             case "connect" | "connected" if does.kind == "connected" or (
                 arguments and arguments[0].maker in ("SQLite", "duckdb")
@@ -218,7 +219,7 @@ class _Look:
                 doing.note("kill", f"process {texts[0]}")
             case "shell" if given is not None:
                 analyze_embedded("shell", texts[0], doing.line, self.notes)
-            case _ if (given is None and not does.default) or (given and given.maker in listed("r.txt", "@connection")):
+            case _ if (given is None and not does.default) or (given and given.maker in listed(_TABLE, "@connection")):
                 pass  # where that goes was noted when it was opened
             case "fetchtable" if " " in texts[0] and "\n" not in texts[0] and not self._is_file(texts[0]):
                 analyze_embedded("shell", texts[0], doing.line, self.notes)  # as `fread` takes it
@@ -238,7 +239,7 @@ def _argument(does: Does, arguments: Iterable[Argument]) -> Argument | None:
     """Find the argument of a call by its name, by an abbreviation of it, or by its position among the unnamed ones."""
     names = {each.name for each in arguments}
     plain = [each for each in arguments if not each.name]
-    at = does.at - (does.at > 0 and not listed("r.txt", "@first").isdisjoint(names))
+    at = does.at - (does.at > 0 and not listed(_TABLE, "@first").isdisjoint(names))
     by_name = (each for each in arguments if each.name and does.name.startswith(each.name))
     return next(by_name, plain[at] if 0 <= at < len(plain) else None)
 
@@ -250,7 +251,7 @@ def _names(given: Argument) -> set[str]:
 
 def _is_named(given: Argument) -> bool:
     """Return whether it names a harmless function, or one that is recorded as passed on."""
-    return given.kind == "symbol" or (HOLE not in given.texts[0] and not calls("r.txt").get(given.texts[0]))
+    return given.kind == "symbol" or (HOLE not in given.texts[0] and not calls(_TABLE).get(given.texts[0]))
 
 
 def _fetch(text: str, doing: StepEffects) -> None:
