@@ -61,7 +61,6 @@ FLOORS: tuple[tuple[str, ...], ...] = (
         "frontends.server",
         "frontends.wtf",
     ),
-    ("frontends.async_interpreter",),
     ("__main__", "old_functions", "old_paths"),
     ("computer_use", "core", "terminal_interface"),
 )
@@ -82,6 +81,7 @@ REGISTRIES = {
     "export/__init__.py": "the exporters",
     "computer_api/computer.py": "the settings may name machines, which `remote` knows",
     "leaves.py": "the leaves",
+    "frontend.py": "the display in notebooks",
     "old_paths.py": "the old import paths",
 }
 # Imports upwards for type checkers alone, with the reason.

@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 
 from interpreter import OpenInterpreter
-from interpreter.frontends.server import Application
+from interpreter.frontends.server.application import Application
 from model_server import ModelServer
 from waiting import LIMIT, until
 

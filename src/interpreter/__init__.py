@@ -49,14 +49,11 @@ def _make(name: str) -> Any:
             return OpenInterpreter()
         case "computer":
             return (globals().get("interpreter") or __getattr__("interpreter")).computer
-        case "connect":
-            from interpreter.frontend import load
+        case _ if not name.startswith("_"):
+            from interpreter.leaves import load, public_names
 
-            return load("client").connect
-        case "AsyncInterpreter":
-            from interpreter.frontend import load
-
-            return load("async_interpreter").AsyncInterpreter
+            if reference := public_names().get(name):
+                return load(reference)
     raise AttributeError(f"module 'interpreter' has no attribute {name!r}")
 
 

@@ -1,4 +1,4 @@
-"""The one lazy way up: loads a front end by name when something is to be shown, served, or asked of a server."""
+"""The one lazy way up: loads a front end by name when something is to be shown."""
 
 from __future__ import annotations
 
@@ -6,14 +6,18 @@ import sys
 from importlib import import_module
 from typing import Any
 
+from interpreter.leaves import exists
+
+_NOTEBOOK = "interpreter.frontends.notebook"
+
 
 def display() -> Any:
     """The module that shows things for the library: in a Jupyter notebook its own, elsewhere the terminal's."""
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None else None
-    return load("notebook" if hasattr(shell, "kernel") else "terminal.chat")
+    return load("notebook" if hasattr(shell, "kernel") and exists(_NOTEBOOK) else "terminal.chat")
 
 
 def load(name: str) -> Any:
-    """Import a module of `frontends`, such as `terminal.chat` or `client`."""
+    """Import a module of `frontends`, such as `terminal.chat`."""
     return import_module(f"interpreter.frontends.{name}")

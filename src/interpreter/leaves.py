@@ -130,6 +130,7 @@ class Leaf(NamedTuple):
     undo: tuple[Part, ...] = ()  # (agent, plan) -> the `session.checkpoints.checkpoint.FolderPlan` of its repositories
     observers: tuple[Part, ...] = ()  # (agent) -> what watches a turn, like `os_mode.ScreenControl`
     engines: tuple[Engine, ...] = ()
+    public: tuple[str, ...] = ()  # references of what can be imported from `interpreter` itself
     names: tuple[CodeName, ...] = ()
     methods: tuple[Method, ...] = ()
     computer: tuple[MoreMethods, ...] = ()
@@ -219,6 +220,10 @@ ROWS: tuple[Leaf, ...] = (
         about="The server",
         extra="server",
         docs=("server.md", "web.md", "deploying.md"),
+        public=(
+            "interpreter.frontends.server.client:connect",
+            "interpreter.frontends.server.async_interpreter:AsyncInterpreter",
+        ),
         flags=(
             Flag(
                 "serve",
@@ -457,6 +462,11 @@ def exists(reference: str) -> bool:
     """Look for the package or module of a reference without importing it."""
     path = _PACKAGE.parent.joinpath(*reference.partition(":")[0].split("."))
     return (path / "__init__.py").is_file() or path.with_suffix(".py").is_file()
+
+
+def public_names() -> dict[str, str]:
+    """Map the public names of the package that leaves define to their references."""
+    return {reference.partition(":")[2]: reference for leaf in ROWS for reference in leaf.public}
 
 
 def code_names() -> tuple[str, ...]:

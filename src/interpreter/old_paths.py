@@ -21,8 +21,8 @@ _TOOLS, _MADE = "interpreter.computer_api", "interpreter.old_functions"
 _TARGETS = {
     "computer_use.loop.run_async_main": f"{_MADE}.run_async_main",
     "core.async_core.AsyncInterpreter": "interpreter.AsyncInterpreter",
-    "core.async_core.Server": "interpreter.frontends.async_interpreter.Server",
-    "core.async_core.create_router": "interpreter.frontends.async_interpreter.create_router",
+    "core.async_core.Server": "interpreter.frontends.server.async_interpreter.Server",
+    "core.async_core.create_router": "interpreter.frontends.server.async_interpreter.create_router",
     "core.computer.ai.ai.Ai": f"{_TOOLS}.ai.Ai",
     "core.computer.browser.browser.Browser": f"{_TOOLS}.browser.Browser",
     "core.computer.calendar.calendar.Calendar": f"{_TOOLS}.people.calendar.Calendar",

@@ -14,7 +14,7 @@ import yaml
 
 from interpreter.config.settings import SETTINGS
 from interpreter.frontends.flags import COMMANDS
-from interpreter.frontends.server import KEY_VARIABLE
+from interpreter.frontends.server.application import KEY_VARIABLE
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 FLAGS = {row.flag for row in SETTINGS} | {row.flag for row in COMMANDS}

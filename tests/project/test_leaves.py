@@ -29,7 +29,8 @@ def references() -> Iterator[str]:
     for leaf in leaves.ROWS:
         for row in (*leaf.subcommands, *leaf.flags, *leaf.magics):
             yield row.run
-        yield from (part.make for part in (*leaf.prompt, *leaf.tools))
+        yield from (part.make for part in (*leaf.prompt, *leaf.tools, *leaf.observers))
+        yield from leaf.public
 
 
 def test_every_row_names_what_exists() -> None:

@@ -41,7 +41,7 @@ def test_the_shell_example_runs(home: Path) -> None:
 
 
 def test_every_documented_address_exists() -> None:
-    from interpreter.frontends.server import ALL_ROUTES
+    from interpreter.frontends.server.application import ALL_ROUTES
 
     known = {route.path for route in ALL_ROUTES}
     for name in re.findall(r"`(?:GET|POST|PUT|DELETE) (/[\w/.]+)", PAGE):

@@ -17,7 +17,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
 
 from interpreter.errors import UsageError
-from interpreter.frontends.server import ALL_ROUTES, Application
+from interpreter.frontends.server.application import ALL_ROUTES, Application
 from interpreter.frontends.server.gate import Users
 from interpreter.frontends.server.routes import SOCKETS
 from interpreter.frontends.server.sessions import SessionKey

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from interpreter.frontends.server import ALL_ROUTES
+from interpreter.frontends.server.application import ALL_ROUTES
 from interpreter.frontends.server.routes import openapi
 from running_server import Serving
 

@@ -158,7 +158,7 @@ def test_the_servers_own_addresses_work_as_before(extended: Extended) -> None:
 def test_a_router_for_another_application_keeps_the_gate(home: Path) -> None:
     from starlette.applications import Starlette
 
-    from interpreter.frontends.async_interpreter import create_router
+    from interpreter.frontends.server.async_interpreter import create_router
 
     extended = Extended()
     extended.app = Starlette(routes=create_router(extended.interpreter).routes)

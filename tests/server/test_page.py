@@ -14,7 +14,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from interpreter.export import EXPORTERS
-from interpreter.frontends.server import Application
+from interpreter.frontends.server.application import Application
 from model_replies import Reply, Stall, text, tool_call
 from running_server import Serving, serving
 from waiting import until

@@ -19,7 +19,7 @@ from starlette.routing import Match, Mount, WebSocketRoute
 from interpreter.frontends.server.gate import Refused
 
 if TYPE_CHECKING:
-    from interpreter.frontends.server import Application
+    from interpreter.frontends.server.application import Application
 
 _READING = ("GET", "HEAD", "OPTIONS")
 

@@ -8,8 +8,8 @@ from importlib.util import find_spec
 from interpreter.app import models
 from interpreter.config.homes import our_folder
 from interpreter.errors import MissingLeafError, UsageError
-from interpreter.frontends import server
 from interpreter.frontends.flags import Parsed
+from interpreter.frontends.server import application
 from interpreter.frontends.server.gate import Users
 from interpreter.frontends.start import configured, find_model
 from interpreter.frontends.terminal.terminal import Terminal
@@ -24,7 +24,7 @@ def serve_sessions(parsed: Parsed) -> int:
     terminal = Terminal(plain=True, tty=Tty(stdout=sys.stderr))
     if not (models.is_model_named(interpreter) or find_model(terminal, interpreter)):
         raise UsageError("There is no model yet. Name one with --model, or pick one with `interpreter --setup`.")
-    return server.serve(interpreter, browser="web" in parsed.actions)
+    return application.serve(interpreter, browser="web" in parsed.actions)
 
 
 def make_token(parsed: Parsed) -> int:

@@ -19,8 +19,8 @@ from interpreter.leaves import load
 from interpreter.messages import as_original
 
 if TYPE_CHECKING:
-    from interpreter.frontends.server import Application
     from interpreter.frontends.server.app import ServerApp
+    from interpreter.frontends.server.application import Application
     from interpreter.session import Event
 
 _SENT = ("role", "type", "format", "content")
@@ -124,7 +124,7 @@ class Server:
     def application(self) -> Application:
         if self._application is None:
             load("interpreter.frontends.server.commands:check_extra")()
-            from interpreter.frontends.server import Application
+            from interpreter.frontends.server.application import Application
             from interpreter.frontends.server.gate import LOCAL
 
             made = self._application = Application(self._interpreter)
@@ -143,7 +143,7 @@ class Server:
 
     def run(self, host: str | None = None, port: int | None = None, retries: int = 5) -> None:
         """Serve until it is stopped."""
-        from interpreter.frontends.server import announce
+        from interpreter.frontends.server.application import announce
 
         bound = self.application.bind(host or self.host, self.port if port is None else port)
         announce(self.application)
