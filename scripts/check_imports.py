@@ -81,6 +81,7 @@ REGISTRIES = {
     "export/__init__.py": "the exporters",
     "computer_api/computer.py": "the settings may name machines, which `remote` knows",
     "leaves.py": "the leaves",
+    "config/profiles/load.py": "languages that a profile describes",
     "frontend.py": "the display in notebooks",
     "old_paths.py": "the old import paths",
 }
@@ -101,7 +102,7 @@ TYPES_ONLY = {
 # Separate programs, which run in another process than the library.
 PROGRAMS = (
     "runtimes/bridge.py",
-    "runtimes/kernel.py",
+    "languages/custom/kernel.py",
     "languages/sql/driver.py",
     "runtimes/supervisor.py",
     "runtimes/warm.py",
@@ -116,7 +117,7 @@ PROGRAMS = (
 # Executed with their own interpreter, not imported.
 DATA = ("config/profiles/builtin/*.py",)
 # Runs the user's code in this process with captured streams, so prints there are output.
-CAPTURED = ("runtimes/python/in_process.py",)
+CAPTURED = ("languages/in_process.py",)
 
 FORBIDDEN_CALLS = frozenset(
     {"print", "input", "exit", "quit", "breakpoint", "sys.exit", "os._exit", "getpass.getpass"}

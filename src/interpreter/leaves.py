@@ -196,6 +196,14 @@ ROWS: tuple[Leaf, ...] = (
         docs=("local-models.md",),
         engines=(Engine("builtin", "interpreter.local_models.engine:BuiltInEngine"),),
     ),
+    Leaf(name="in_process", package="languages.in_process", about="Python in your own process"),
+    Leaf(
+        name="custom_languages",
+        package="languages.custom",
+        about="A language that a profile describes",
+        docs=("custom-languages.md",),
+    ),
+    Leaf(name="conformance", package="languages.conformance", about="The check of a language"),
     Leaf(name="scanners", package="scanners", about="Safe mode", extra="scan", docs=("safe-mode.md",)),
     Leaf(
         name="script",

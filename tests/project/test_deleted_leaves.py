@@ -85,7 +85,9 @@ def report_without(source: Path, package: str, references: list[str]) -> dict[st
 def references_of(leaf: Leaf) -> list[str]:
     rows = [row.run for row in (*leaf.subcommands, *leaf.flags, *leaf.magics)]
     parts = [part.make for part in (*leaf.prompt, *leaf.tools, *leaf.observers)]
-    return [*rows, *parts, *leaf.public, *(engine.make for engine in leaf.engines)] or [f"interpreter.{leaf.package}:anything"]
+    return [*rows, *parts, *leaf.public, *(engine.make for engine in leaf.engines)] or [
+        f"interpreter.{leaf.package}:anything"
+    ]
 
 
 @pytest.mark.parametrize("leaf", ROWS, ids=lambda leaf: leaf.name)

@@ -19,9 +19,9 @@ import pytest
 from conversation import Chatting, chatting
 from interpreter import OpenInterpreter
 from interpreter.errors import RemoteError, SettingError
+from interpreter.languages.conformance import CHECKS, conform
 from interpreter.remote.jupyter import JupyterServer
 from interpreter.runtimes import built_in_languages
-from interpreter.runtimes.conformance import CHECKS, conform
 from model_server import text as said
 from model_server import tool_call
 from ports import free_ports

@@ -20,11 +20,11 @@ from typing import Any
 import pytest
 
 from interpreter.errors import RemoteError, SettingError
+from interpreter.languages.conformance import conform
 from interpreter.questions import ANSWER, Answer
 from interpreter.remote.machine import Machine
 from interpreter.remote.ssh import OLD, Ssh, SshAddress, _greeted
 from interpreter.runtimes import built_in_languages
-from interpreter.runtimes.conformance import conform
 from remote.conftest import RemoteSession, notices, text
 from remote.sshd import SSHD, Sshd, cable, sshd
 from runtimes import language_samples as samples

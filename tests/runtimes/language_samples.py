@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import replace
 
-from interpreter.runtimes.conformance import Samples
+from interpreter.languages.conformance import Samples
 
 PYTHON = Samples(
     say="print('Grüße, 世界 🌍')",

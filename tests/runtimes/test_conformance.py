@@ -10,8 +10,11 @@ from typing import Any
 
 import pytest
 
+from interpreter.languages.conformance import CHECKS, Samples, conform
+from interpreter.languages.custom import custom_language
 from interpreter.languages.fish import Fish
 from interpreter.languages.html import HTML, React
+from interpreter.languages.in_process import InProcessPython
 from interpreter.languages.java import Java
 from interpreter.languages.javascript import JavaScript
 from interpreter.languages.javascript.typescript import TypeScript
@@ -20,9 +23,6 @@ from interpreter.languages.ruby import Ruby
 from interpreter.languages.sql import SQL
 from interpreter.messages import Chunk
 from interpreter.runtimes.base import BaseLanguage
-from interpreter.runtimes.conformance import CHECKS, Samples, conform
-from interpreter.runtimes.custom import custom_language
-from interpreter.runtimes.python.in_process import InProcessPython
 from interpreter.runtimes.python.language import Python
 from interpreter.runtimes.shell.language import Shell
 from runtimes import language_samples as samples

@@ -14,10 +14,10 @@ from interpreter import OpenInterpreter
 from interpreter.config.profiles.load import load
 from interpreter.errors import ProfileError, RuntimeStartError, SettingError
 from interpreter.languages.applescript import AppleScript
+from interpreter.languages.custom import custom_language
 from interpreter.languages.powershell import PowerShell
 from interpreter.policy.analysis import analyze
 from interpreter.runtimes import built_in_languages
-from interpreter.runtimes.custom import custom_language
 from runtimes.language_samples import STRIKE
 
 PROFILE = """\

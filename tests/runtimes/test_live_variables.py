@@ -9,7 +9,7 @@ import pytest
 
 from interpreter.computer_api import Computer
 from interpreter.errors import BusyError, LanguageNotFound, UsageError
-from interpreter.runtimes.python.in_process import InProcessPython
+from interpreter.languages.in_process import InProcessPython
 from interpreter.runtimes.state import (
     RichValue,
     TableWindow,

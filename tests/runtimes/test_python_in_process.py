@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
+from interpreter.languages.in_process import InProcessPython
 from interpreter.runtimes.launch import RuntimeContext
-from interpreter.runtimes.python.in_process import InProcessPython
 from python_runtimes import Ran, chunk_of
 
 
@@ -217,7 +217,7 @@ def test_ctrl_c_is_passed_on_to_the_caller(python: InProcess) -> None:
 
 
 def test_ipython_is_not_imported() -> None:
-    code = "import sys\nfrom interpreter.runtimes.python.in_process import InProcessPython\n"
+    code = "import sys\nfrom interpreter.languages.in_process import InProcessPython\n"
     code += "list(InProcessPython(namespace={}).run('print(1)'))\nprint('IPython' in sys.modules)"
     import subprocess
 

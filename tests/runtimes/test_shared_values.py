@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from interpreter import OpenInterpreter
-from interpreter.runtimes.custom import custom_language
+from interpreter.languages.custom import custom_language
 from interpreter.runtimes.sharing import as_r, check
 from sampling import some
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from interpreter import OpenInterpreter
 from interpreter.computer_api import Computer
 from interpreter.errors import BusyError, NotRestorableError
-from interpreter.runtimes.python.in_process import InProcessPython
+from interpreter.languages.in_process import InProcessPython
 from python_runtimes import PythonRuntime, Ran, fresh, session
 from waiting import until, until_ended, worker_of
 

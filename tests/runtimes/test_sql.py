@@ -12,8 +12,8 @@ import psutil
 import pytest
 
 from interpreter import OpenInterpreter
+from interpreter.languages.conformance import Ran, Samples, Subject
 from interpreter.languages.sql import SQL
-from interpreter.runtimes.conformance import Ran, Samples, Subject
 from sampling import some
 from waiting import until
 

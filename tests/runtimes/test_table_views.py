@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from interpreter.errors import UsageError
-from interpreter.runtimes.python.in_process import InProcessPython
+from interpreter.languages.in_process import InProcessPython
 from interpreter.runtimes.state import File, TableQuery, TableWindow
 from javascript_runtimes import JavaScriptRuntime
 from javascript_runtimes import fresh as javascript  # noqa: F401

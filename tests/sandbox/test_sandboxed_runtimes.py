@@ -11,7 +11,7 @@ import pytest
 
 from interpreter.computer_api import Computer
 from interpreter.errors import SandboxUnavailableError
-from interpreter.runtimes.python.in_process import InProcessPython
+from interpreter.languages.in_process import InProcessPython
 from interpreter.sandbox.containment import containment_for
 from interpreter.sandbox.sandbox import Access, ResourceLimits, Sandbox
 from waiting import in_thread, until

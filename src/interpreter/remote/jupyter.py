@@ -32,9 +32,16 @@ from interpreter.runtimes.block import (
     notice,
     outputs_folder,
 )
-from interpreter.runtimes.kernel import error_text, input_value
 from interpreter.runtimes.protocol import MAX_FRAME_BYTES, Frame, free
-from interpreter.runtimes.sharing import KERNEL_FORMS, SHARE_MIME, in_form, kernel_setup, kernel_takes
+from interpreter.runtimes.sharing import (
+    KERNEL_FORMS,
+    SHARE_MIME,
+    error_text,
+    in_form,
+    input_value,
+    kernel_setup,
+    kernel_takes,
+)
 from interpreter.runtimes.state import Completions, Variable
 
 if TYPE_CHECKING:

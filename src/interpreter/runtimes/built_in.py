@@ -18,6 +18,7 @@ class _Row(BaseLanguage):
 
 class Python(_Row):
     implementation = "interpreter.runtimes.python:Python"
+    in_process = "interpreter.languages.in_process:InProcessPython"  # with `computer.python = "in-process"`
     name = "Python"
     aliases = ("py", "python3", "ipython")
     file_extension = "py"

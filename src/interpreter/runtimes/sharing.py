@@ -179,6 +179,7 @@ def _r_name(name: str) -> str:
 
 KERNEL_FORMS: dict[str, Form] = {"python": "json", "r": "r"}  # by the language of the kernel
 SHARE_MIME = "application/x-open-interpreter-share"  # what `share` displays in a kernel: a name, a space and the value
+ESCAPE = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 IN_PYTHON = """
 import builtins, sys, types
 from IPython.display import publish_display_data
@@ -204,11 +205,23 @@ attach(list(share = share), name = "interpreter", warn.conflicts = FALSE)
 """
 
 
+def input_value(answer: str | None, language: str) -> str:
+    """Format an answer for a kernel. The end of input is a character for ipykernel, and an empty line for others."""
+    return ("\x04" if language == "python" else "") if answer is None else answer
+
+
+def error_text(content: dict[str, Any]) -> str:
+    """Return the traceback of an error without colours; its name and value if there is none."""
+    lines = content.get("traceback")
+    shown = "\n".join(map(str, lines)) if isinstance(lines, list) else ""
+    return ESCAPE.sub("", shown or f"{content.get('ename')}: {content.get('evalue')}") + "\n"
+
+
 def kernel_setup(language: str, most: int) -> str:
     """Return code that defines `share` in a kernel."""
     folder = Path(__file__).parent
     if language == "r":
-        return IN_R.format(mime=SHARE_MIME, source=(folder / "r/sharing.R").read_text("utf-8"))
+        return IN_R.format(mime=SHARE_MIME, source=(folder / "sharing.R").read_text("utf-8"))
     names = ("hints", "imports", "sharing")
     sources = {name: (folder / f"python/driver/{name}.py").read_text("utf-8") for name in names}
     code = IN_PYTHON.format(sources=sources, mime=SHARE_MIME, most=most)

@@ -20,7 +20,7 @@ from interpreter.sandbox.sandbox import ENTER, WRITABLE, Sandbox, full
 
 PACKAGE = Path(__file__).parents[1]
 # What our own code runs from, inside the sandbox; the rest of the package is not needed there.
-DRIVERS = (PACKAGE / "runtimes", ENTER)
+DRIVERS = (PACKAGE / "runtimes", PACKAGE / "languages", ENTER)
 # The sandbox has its own of these.
 APART = tuple(map(Path, ("/tmp", "/var/tmp", "/run", "/var/run", "/dev", "/proc")))
 # Folders that hold users' homes.

@@ -14,6 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from interpreter import leaves
 from interpreter.config.profiles.profile import Profile, ProfileLocation, find
 from interpreter.config.setting import Setting, apply, check_value, converted, parse_value, speaking_as, unknown_setting
 from interpreter.config.settings import PROMPTS, SETTINGS
@@ -114,8 +115,7 @@ def _take(profile: Profile, entry: Entry, environ: Mapping[str, str]) -> Iterato
             raise SettingError(f"{LANGUAGES} takes a list of names, such as [python, shell].")
         profile.languages = tuple(value)
     elif key == CUSTOM_LANGUAGES:
-        from interpreter.runtimes.custom import custom_language
-
+        custom_language = leaves.load("interpreter.languages.custom:custom_language")
         profile.custom_languages = tuple(map(custom_language, value if isinstance(value, list) else [value]))
     elif key in GONE or key.rpartition(".")[0] in GONE:
         yield f"{entry.key} does nothing: {GONE.get(key) or GONE[key.rpartition('.')[0]]}."

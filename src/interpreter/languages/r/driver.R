@@ -66,7 +66,7 @@ local({
 
   send <- function(name, json) say("share ", name, " ", write_text(json, "json"))
   script <- sub("^--file=", "", grep("^--file=", commandArgs(), value = TRUE)[1])
-  source(file.path(dirname(script), "sharing.R"), local = TRUE, encoding = "UTF-8")
+  source(file.path(dirname(script), "..", "..", "runtimes", "sharing.R"), local = TRUE, encoding = "UTF-8")
 
   # -- input --
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from interpreter.errors import NotRestorableError
+from interpreter.leaves import load
 from interpreter.messages import Chunk
 from interpreter.runtimes import built_in
 from interpreter.runtimes.block import notice
@@ -57,9 +58,8 @@ class Python(built_in.Python, LiveLanguage):
     def variant(cls, context: RuntimeContext) -> type[BaseLanguage]:
         if context.python != "in-process":
             return cls
-        from interpreter.runtimes.python.in_process import InProcessPython
-
-        return InProcessPython
+        implementation: type[BaseLanguage] = load(cls.in_process)
+        return implementation
 
     def version(self) -> str | None:
         environment = self.context.python_environment()

@@ -5,31 +5,17 @@ from __future__ import annotations
 
 import os
 import queue
-import re
 import time
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from interpreter.runtimes.bridge import Backend, Bridge, adopt, run_worker
-from interpreter.runtimes.sharing import KERNEL_FORMS, SHARE_MIME, kernel_setup, kernel_takes
+from interpreter.runtimes.sharing import KERNEL_FORMS, SHARE_MIME, error_text, input_value, kernel_setup, kernel_takes
 
 POLL_INTERVAL = 0.01  # seconds
 START_TIMEOUT = 60.0  # seconds
 REPLY_TIMEOUT = 0.3  # seconds to wait for the reply after an interrupted block's last message
-ESCAPE = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
-
-
-def input_value(answer: str | None, language: str) -> str:
-    """Format an answer for a kernel. The end of input is a character for ipykernel, and an empty line for others."""
-    return ("\x04" if language == "python" else "") if answer is None else answer
-
-
-def error_text(content: dict[str, Any]) -> str:
-    """Return the traceback of an error without colours; its name and value if there is none."""
-    lines = content.get("traceback")
-    shown = "\n".join(map(str, lines)) if isinstance(lines, list) else ""
-    return ESCAPE.sub("", shown or f"{content.get('ename')}: {content.get('evalue')}") + "\n"
 
 
 class Kernel(Backend):
