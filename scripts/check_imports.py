@@ -27,7 +27,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
         "packages",
     ),
     ("runtimes", "llm"),
-    ("session", "local_models"),
+    ("session",),
     ("runtimes.pool",),
     ("computer_api",),
     ("workspace", "policy", "sandbox"),
@@ -51,6 +51,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("computer_api.screen", "computer_api.people", "computer_api.browser"),
     (
         "languages",
+        "local_models",
         "remote",
         "repo",
         "scanners",
@@ -67,7 +68,13 @@ FLOORS: tuple[tuple[str, ...], ...] = (
 FLOOR = {part: number for number, floor in enumerate(FLOORS) for part in floor}
 FRONT_ENDS = ("frontends", "__main__")
 # A front end's part of a leaf: its subcommands and magic commands.
-FRONT_END_PARTS = ("mcp/commands.py", "repo/commands.py", "agents/commands.py", "batch/commands.py")
+FRONT_END_PARTS = (
+    "agents/commands.py",
+    "batch/commands.py",
+    "local_models/setup.py",
+    "mcp/commands.py",
+    "repo/commands.py",
+)
 # On these floors, parts may import each other; elsewhere, neighbours may not.
 OPEN_FLOORS = (0, 6, 8)
 # Any part may import this one inside a function: it loads the terminal lazily.

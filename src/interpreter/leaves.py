@@ -60,11 +60,15 @@ class Part(NamedTuple):
     files: tuple[str, ...] = ()  # one of which must exist; `{config}` is our folder, `{workspace}` that of the session
 
 
-class Engine(NamedTuple):
-    """What runs the models whose names begin with a prefix, such as `builtin/`."""
+class ModelHost(NamedTuple):
+    """Where models run on this machine."""
 
-    prefix: str
-    make: str  # () -> an object like `local_models.engine.BuiltInEngine`
+    prefix: str  # of the models that only it runs, such as `builtin`
+    servers: str  # (wait) -> an `llm.model_servers.ModelServers`
+    listed: str  # (words, environ) -> an iterable of `app.models.ModelSource`
+    problem: str  # (app.models.Remembered) -> why that model can't answer now, or an empty text
+    choices: str  # (terminal, others) -> a list of `ModelChoice` for the terminal's setup, with the others in between
+    fetch: str  # (terminal, interpreter): gets what the named model lacks
 
 
 class DiffForm(NamedTuple):
@@ -129,7 +133,7 @@ class Leaf(NamedTuple):
     follow_ups: tuple[Part, ...] = ()  # (agent, block) -> actions to perform after a block of its model that worked
     undo: tuple[Part, ...] = ()  # (agent, plan) -> the `session.checkpoints.checkpoint.FolderPlan` of its repositories
     observers: tuple[Part, ...] = ()  # (agent) -> what watches a turn, like `os_mode.ScreenControl`
-    engines: tuple[Engine, ...] = ()
+    hosts: tuple[ModelHost, ...] = ()
     public: tuple[str, ...] = ()  # references of what can be imported from `interpreter` itself
     names: tuple[CodeName, ...] = ()
     methods: tuple[Method, ...] = ()
@@ -191,10 +195,26 @@ ROWS: tuple[Leaf, ...] = (
     Leaf(
         name="local_models",
         package="local_models",
-        about="The built-in engine",
+        about="Using models on this machine",
         extra="local",
         docs=("local-models.md",),
-        engines=(Engine("builtin", "interpreter.local_models.engine:BuiltInEngine"),),
+        flags=(
+            Flag(
+                "local_models",
+                "interpreter.local_models.setup:open_models_folder",
+                "Open the folder with downloaded models, or print its path.",
+            ),
+        ),
+        hosts=(
+            ModelHost(
+                "builtin",
+                servers="interpreter.local_models.servers:LocalServers",
+                listed="interpreter.local_models.listing:sources",
+                problem="interpreter.local_models.listing:problem_with",
+                choices="interpreter.local_models.setup:choices",
+                fetch="interpreter.local_models.setup:fetch_named",
+            ),
+        ),
     ),
     Leaf(name="in_process", package="languages.in_process", about="Python in your own process"),
     Leaf(
@@ -454,9 +474,9 @@ def _fits(word: str, argument: str) -> bool:
     return not argument.startswith("-") if word.isupper() else argument == word
 
 
-def engine_of(prefix: str) -> Any:
-    """Make the engine that runs the models with a prefix."""
-    return load(next(engine.make for leaf in ROWS for engine in leaf.engines if engine.prefix == prefix))()
+def hosts(*, needed: bool = False) -> list[ModelHost]:
+    """List where models can run on this machine; with `needed`, also what this installation lacks."""
+    return [host for leaf in (ROWS if needed else leaves()) for host in leaf.hosts]
 
 
 @cache

@@ -31,11 +31,11 @@ from interpreter.llm.anthropic import AnthropicMessages
 from interpreter.llm.chat_completions import ChatCompletions
 from interpreter.llm.failures import MALFORMED
 from interpreter.llm.http import Exchange, event_data, fetch_json, read_events
-from interpreter.llm.ollama import OllamaChat
 from interpreter.llm.providers import resolve
 from interpreter.llm.reply_parser import ReplyParser
 from interpreter.llm.responses import Responses
-from interpreter.llm.servers import KINDS, look
+from interpreter.local_models.ollama import OllamaChat
+from interpreter.local_models.servers import KINDS, look
 from interpreter.messages import Message
 from scripted_llm import HELLO, SYSTEM, folded
 from waiting import until
@@ -419,7 +419,7 @@ import sys
 from interpreter.llm import http
 fetch_json = http.fetch_json
 http.fetch_json = lambda method, url, seconds, *args, **named: fetch_json(method, url, 600, *args, **named)
-from interpreter.llm import servers
+from interpreter.local_models import servers
 at_once = servers._at_once
 servers._at_once = lambda ask, items, seconds: at_once(ask, items, 600)
 from runpy import run_module

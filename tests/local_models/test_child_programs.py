@@ -13,7 +13,6 @@ import psutil
 import pytest
 
 from interpreter.errors import LocalServerError
-from interpreter.llm.servers import KINDS, ServerKind, look
 from interpreter.local_models.engine import (
     Child,
     llamafiles,
@@ -21,6 +20,7 @@ from interpreter.local_models.engine import (
     start_llamafile,
     start_ollama,
 )
+from interpreter.local_models.servers import KINDS, ServerKind, look
 from interpreter.local_models.weights import models_folder
 from ports import free_ports
 from waiting import until_ended

@@ -28,7 +28,7 @@ import json, os, sys
 from dataclasses import replace
 from interpreter import OpenInterpreter
 from interpreter.errors import InterpreterError
-from interpreter.llm import servers
+from interpreter.local_models import servers
 from interpreter.local_models import weights
 given = json.loads(os.environ["GIVEN"])
 servers.KINDS = tuple(

@@ -9,10 +9,10 @@ import pytest
 
 from interpreter import OpenInterpreter
 from interpreter.errors import BrokenStreamError, LocalServerError, ModelError, RepeatingReplyError, UnknownModelError
-from interpreter.llm import ollama
-from interpreter.llm.ollama import OllamaModel, window_for
 from interpreter.llm.providers import resolve
-from interpreter.llm.servers import LocalServers
+from interpreter.local_models import ollama
+from interpreter.local_models.ollama import OllamaModel, window_for
+from interpreter.local_models.servers import LocalServers
 from interpreter.messages import Chunk, Message
 from model_server import ModelServer, text
 from routed_server import Answer, RoutedServer, as_json, as_lines

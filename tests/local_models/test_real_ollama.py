@@ -15,8 +15,7 @@ import pytest
 
 from interpreter import OpenInterpreter
 from interpreter.errors import LocalServerError, ModelOverloadedError, UnknownModelError
-from interpreter.llm import ollama, servers
-from interpreter.local_models import engine
+from interpreter.local_models import engine, ollama, servers
 from interpreter.messages import Chunk, Message
 from real_models import weights
 from scripted_llm import HELLO, SYSTEM

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from interpreter.llm.servers import KINDS, LocalServer, Model, ServerKind, context_of, find, known_kinds, look
+from interpreter.local_models.servers import KINDS, LocalServer, Model, ServerKind, context_of, find, known_kinds, look
 from routed_server import Answer, Asked, Route, RoutedServer, as_json
 
 KIND = {kind.name: kind for kind in KINDS}

@@ -85,7 +85,7 @@ def report_without(source: Path, package: str, references: list[str]) -> dict[st
 def references_of(leaf: Leaf) -> list[str]:
     rows = [row.run for row in (*leaf.subcommands, *leaf.flags, *leaf.magics)]
     parts = [part.make for part in (*leaf.prompt, *leaf.tools, *leaf.observers)]
-    return [*rows, *parts, *leaf.public, *(engine.make for engine in leaf.engines)] or [
+    return [*rows, *parts, *leaf.public, *(reference for host in leaf.hosts for reference in host[1:])] or [
         f"interpreter.{leaf.package}:anything"
     ]
 

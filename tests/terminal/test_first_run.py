@@ -413,7 +413,7 @@ def test_a_server_we_started_is_started_again_next_time(
 
 def test_a_download_fits_80_columns_and_says_that_it_resumes() -> None:
     program = """
-from interpreter.frontends.terminal.widgets import show_download
+from interpreter.local_models.setup import show_download
 from interpreter.local_models.weights import Progress
 source = "a mirror with quite a long name that is not needed in the bar"
 steps = [Progress(done * 10**7, 1_117_320_768, source) for done in range(40, 60)]

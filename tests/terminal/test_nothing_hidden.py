@@ -360,10 +360,10 @@ def test_program_output_keeps_colours_but_no_other_escapes() -> None:
 # make sure that the new one's text goes through `visible`, add a case above, and list it here.
 WRITERS = {
     "cli.py": "run_program _run",
-    "commands.py": "run_command _check_installation _open_folder _list_models _check_policy",
+    "commands.py": "run_command _check_installation open_folder _list_models _check_policy",
     "headless/run.py": "write status error _turn",
     "notebook.py": "show_chat _approve show",
-    "server/__init__.py": "announce _print_failure",
+    "server/application.py": "announce _print_failure",
     "server/commands.py": "make_token",
     "server/gate.py": "write _note",  # to the audit trail, as JSON
     "server/routes.py": "note",
@@ -379,10 +379,10 @@ WRITERS = {
     "terminal/render/display.py": "paint",
     "terminal/render/markdown.py": "rich_rows",
     "terminal/render/plain.py": "show _console _section finish line _write asking",
-    "terminal/setup.py": "_install",
+    "terminal/setup.py": "run_installer",
     "terminal/terminal.py": "tell notify ask _line",
     "terminal/tty.py": "write read_line keys restore query hide_early_keys",
-    "terminal/widgets.py": "choose_row search_row show_download",
+    "terminal/widgets.py": "choose_row search_row",
     "wtf/__init__.py": "_run print_hook recorded_output",
     "wtf/recorder.py": "add",
 }

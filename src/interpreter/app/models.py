@@ -9,13 +9,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, NamedTuple
-from urllib.parse import urlsplit
 
 from interpreter.api import OpenInterpreter
 from interpreter.config.homes import make_folder
 from interpreter.config.setting import apply, sources
 from interpreter.errors import ModelError
-from interpreter.llm import servers
+from interpreter.leaves import hosts, load
 from interpreter.llm.providers import (
     PROVIDERS,
     ROWS,
@@ -64,26 +63,12 @@ class ModelSource:
 
 def usable_models(words: Sequence[str], environ: Mapping[str, str], offline: bool = False) -> Iterator[ModelSource]:
     """Yield the sources that can be used now, each with its models whose names have all of these words."""
-    from interpreter.local_models import engine, weights
-
-    for server in servers.find(environ=environ):
-        models = [model for model in server.models if _has(server.model_string(model), words)]
-        windows = servers.contexts_of(server, models)
-        models_with_names = tuple(
-            Available(server.model_string(each), size) for each, size in zip(models, windows, strict=True)
-        )
-        if models_with_names or (server.problem and not words):
-            base = server.api_base if server.kind.prefix == "openai/" and models_with_names else None
-            yield ModelSource("server", server.kind.title, models_with_names, base, problem=server.problem)
-    if engine.is_installed():
-        names = [weights.model_string(row) for row in weights.WEIGHTS if weights.is_here(row)]
-        names += map(weights.model_string, weights.own_files())
-        if models_with_names := tuple(Available(name, engine.CONTEXT) for name in names if _has(name, words)):
-            yield ModelSource("builtin", "Built-in", models_with_names)
+    for host in hosts():
+        yield from load(host.listed)(words, environ)
     for row in PROVIDERS if not offline else ():
         if not row.is_local and row.prefix != "cohere_chat" and (key := _key_of(row, environ)):
             models_with_names = _at_provider(row, words)
-            if models_with_names or not words or _has(row.prefix, words):
+            if models_with_names or not words or has_words(row.prefix, words):
                 yield ModelSource("provider", row.prefix, models_with_names, key=key)
 
 
@@ -97,7 +82,7 @@ def models_without_key(words: Sequence[str], environ: Mapping[str, str]) -> Iter
 def _at_provider(row: Provider, words: Sequence[str]) -> tuple[Available, ...]:
     known = [each for each in known_models(row.prefix) if not any(word in each.name for word in _NOT_FOR_CHATS)]
     made = [Available(f"{row.prefix}/{each.name}", each.window, each.price) for each in known]
-    return tuple(each for each in reversed(made) if _has(each.model, words))
+    return tuple(each for each in reversed(made) if has_words(each.model, words))
 
 
 def _key_of(row: Provider, environ: Mapping[str, str]) -> str:
@@ -108,7 +93,7 @@ def _key_of(row: Provider, environ: Mapping[str, str]) -> str:
     return next((name for name in names if environ.get(name)), "")
 
 
-def _has(name: str, words: Sequence[str]) -> bool:
+def has_words(name: str, words: Sequence[str]) -> bool:
     return all(word in name.lower() for word in words)
 
 
@@ -169,18 +154,6 @@ def choose_by_key(interpreter: OpenInterpreter) -> str | None:
     return variable
 
 
-def use_server_model(interpreter: OpenInterpreter, server: servers.LocalServer, model: servers.Model) -> int | None:
-    """Use a model of a server on this machine; return its window in tokens, if known."""
-    llm = interpreter.llm
-    window = servers.context_of(server, model, llm.context_window)
-    llm.model, llm.api_base = server.model_string(model), server.api_base
-    if window is not None:
-        llm.context_window = window
-    if server.kind.prefix == "openai/" and llm.api_key is None:
-        llm.api_key = "local"  # or OpenAI's own key would go to this server
-    return window
-
-
 # -- the last choice ---------------------------------------------------------------------------------------------
 
 
@@ -194,21 +167,7 @@ class Remembered(NamedTuple):
     @property
     def problem(self) -> str:
         """Say why it can't answer now, judging by this machine; empty if it may be able to."""
-        from interpreter.local_models import (
-            engine,
-            weights,
-        )
-
-        if self.model.startswith(weights.PREFIX):
-            if not engine.is_installed():
-                return "it needs llama.cpp, which is not installed"
-            try:
-                weights.file_of(self.model.removeprefix(weights.PREFIX))
-            except ModelError:
-                return "its file no longer exists"
-        elif self.api_base and not engine.listens(self.api_base):
-            return f"nothing answers at {urlsplit(self.api_base).netloc}"
-        return ""
+        return next(filter(None, (load(host.problem)(self) for host in hosts())), "")
 
 
 def remember(interpreter: OpenInterpreter, program: str = "") -> None:

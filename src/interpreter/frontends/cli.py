@@ -13,7 +13,7 @@ from interpreter import leaves, packages
 from interpreter.errors import InterpreterError
 
 # Flags that print something and end.
-_PRINTING = frozenset({"models", "policy_check", "local_models", "doctor", "profiles", "reset_profile", "install"})
+_PRINTING = frozenset({"models", "policy_check", "doctor", "profiles", "reset_profile", "install"})
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -27,7 +27,6 @@ from interpreter.host import processes
 from interpreter.leaves import ROWS
 from interpreter.llm.providers import ROWS as PROVIDERS
 from interpreter.llm.providers import saved_keys, starting_model
-from interpreter.local_models.weights import models_folder
 from interpreter.policy import Policy, decide, propose_rule
 from interpreter.policy.analysis import analyze
 from interpreter.policy.policy_file import rule_text
@@ -49,12 +48,10 @@ def run_command(parsed: Parsed) -> int:
             return _list_models(parsed)
         case {"policy_check": _}:
             return _check_policy(parsed)
-        case {"local_models": _}:
-            _open_folder(models_folder())
         case {"doctor": _}:
             return _check_installation()
         case {"profiles": _}:
-            _open_folder(profiles.make_default().parent)
+            open_folder(profiles.make_default().parent)
         case {"reset_profile": name}:
             print("\n".join(profiles.reset(name if isinstance(name, str) else None)))
         case {"install": extra}:
@@ -63,7 +60,7 @@ def run_command(parsed: Parsed) -> int:
     return 0
 
 
-def _open_folder(folder: Path) -> None:
+def open_folder(folder: Path) -> None:
     """Create the folder if needed, open it in the desktop's file manager if there is one, and print its path."""
     make_folder(folder)
     print(folder)

@@ -49,7 +49,6 @@ COMMANDS = (
     CommandFlag("profiles", "Open the folder with your profiles, or print its path."),
     CommandFlag("reset_profile", "Restore one or all built-in profiles. Your own are kept.", value="[NAME]"),
     CommandFlag("debug_config", "Print every setting, its value and where it was set."),
-    CommandFlag("local_models", "Open the folder with downloaded models, or print its path."),
     CommandFlag("setup", "Pick a model again: with a key, from a local server, or the built-in one."),
     CommandFlag("install", "Install what EXTRA needs, such as server or os. Asks first; -y doesn't.", value="EXTRA"),
     CommandFlag("models", "List the models you can use now. FILTER searches their names.", value="[FILTER]"),

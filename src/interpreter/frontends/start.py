@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import interpreter as package
+from interpreter import leaves
 from interpreter.api import OpenInterpreter
 from interpreter.app import models, trust
 from interpreter.config.setting import apply, headless_defaults, sources
@@ -231,10 +232,9 @@ def _model_ready(parsed: Parsed, terminal: Terminal, interpreter: OpenInterprete
     if not {"local", "setup"} & parsed.actions.keys() and (
         models.is_model_named(interpreter) or find_model(terminal, interpreter)
     ):
-        if interpreter.llm.model.startswith("builtin/hf:") and terminal.is_attended:
-            from interpreter.frontends.terminal.setup import fetch_named
-
-            fetch_named(terminal, interpreter)
+        for host in leaves.hosts(needed=True):
+            if interpreter.llm.model.startswith(f"{host.prefix}/"):
+                leaves.load(host.fetch)(terminal, interpreter)
         return True
     from interpreter.frontends.terminal import setup
 

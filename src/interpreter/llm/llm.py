@@ -43,7 +43,7 @@ from interpreter.llm.failures import MALFORMED, malformed, wait_before_retry
 from interpreter.llm.http import Connections, Exchange
 from interpreter.llm.limits import Budget, Reservation
 from interpreter.llm.model_profile import AS_IS, PROFILES, Assessment, Forms, ModelProfile, is_unknown
-from interpreter.llm.ollama import OllamaChat
+from interpreter.llm.model_servers import model_servers
 from interpreter.llm.providers import (
     LITELLM,
     Endpoint,
@@ -57,7 +57,6 @@ from interpreter.llm.reply_parser import Repetition, ReplyParser, thinks_first
 from interpreter.llm.request import ADDRESS, Memory, build_request, convert, request_params
 from interpreter.llm.responses import Responses
 from interpreter.llm.secrets import secret_values
-from interpreter.llm.servers import BUILTIN, OLLAMA_WIRE, LocalServers
 from interpreter.llm.tool_mode import ToolChat
 from interpreter.llm.usage import TOKENS_PER_DOLLAR, Usage, UsageTracker, limit_reply, look_up
 from interpreter.messages import Chunk, Message, only_original
@@ -69,7 +68,6 @@ _FORMATS: Mapping[str, type[Exchange]] = {
     "chat": ChatCompletions,
     "anthropic": AnthropicMessages,
     "responses": Responses,
-    OLLAMA_WIRE: OllamaChat,
 }
 _ABOUT_THE_MODEL = ("supports_functions", "supports_vision", "context_window")
 _MIN_WINDOW = 1500  # tokens: a shorter request fits any model
@@ -108,7 +106,7 @@ class Llm(LlmSettings):
         self._completions: Completions | None = None
         self._custom: Any = None
         self._connections = Connections()
-        self._servers = LocalServers(self._wait_for_server)
+        self._servers = model_servers(self._wait_for_server)
         self._assessment = Assessment()
         self._usage = UsageTracker()
         self._fallen_back = False
@@ -413,10 +411,10 @@ class Llm(LlmSettings):
         If it fails before its first word, ask again: with less if the server finds it too long, without tools if it
         refuses them, or later if the failure is temporary.
         """
-        if self._completions is None and self.model.startswith(f"{BUILTIN}/"):
+        if self._completions is None and (endpoint := self.endpoint) is not None:
             watch = partial(self._connections.watch, cancelled=cancelled)
             try:
-                for news in self._servers.start(self._endpoint(), self.context_window, watch):
+                for news in self._servers.start(endpoint, self.context_window, watch):
                     yield {"type": "status", "format": "loading", "content": news}
             except EngineError:
                 if not cancelled.is_set():
@@ -581,9 +579,8 @@ class Llm(LlmSettings):
                 return
             raise
         timeouts = (self.timeout, self.connect_timeout, self.reply_timeout)
-        yield from self._connections.ask(
-            _FORMATS[endpoint.wire], endpoint, params | more, self.memory.replies, cancelled, timeouts
-        )
+        wire = _FORMATS.get(endpoint.wire) or self._servers.formats[endpoint.wire]
+        yield from self._connections.ask(wire, endpoint, params | more, self.memory.replies, cancelled, timeouts)
 
 
 def _price_of(used: Mapping[str, Any]) -> float:

@@ -25,8 +25,9 @@ from urllib.parse import urlsplit
 from interpreter.errors import EngineError, LocalServerError
 from interpreter.host import processes
 from interpreter.host.installation import pip_command
-from interpreter.llm.servers import KINDS, ServerKind, Watch
-from interpreter.local_models.weights import file_of, models_folder
+from interpreter.llm.model_servers import Watch
+from interpreter.local_models.servers import KINDS, ServerKind
+from interpreter.local_models.weights import models_folder
 
 # Run by its path and not imported: the supervisor program that live runtimes use, too.
 SUPERVISOR = Path(__file__).parents[1] / "runtimes" / "supervisor.py"
@@ -264,16 +265,3 @@ def listens(address: str) -> bool:
             return True
     except OSError:
         return False
-
-
-class BuiltInEngine:
-    """The engine as models with the prefix `builtin/` use it."""
-
-    context = CONTEXT  # tokens that a model reads, by default
-
-    def serve(self, model: str, window: int | None, watch: Watch | None = None) -> Engine:
-        """Return the server of a model, started if it isn't running."""
-        return running(file_of(model), window, watch)
-
-    def is_loaded(self, model: str, window: int | None) -> bool:
-        return is_running(file_of(model), window)

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
-from functools import partial
 from importlib import invalidate_caches
-from pathlib import Path
 
 from interpreter.api import OpenInterpreter
 from interpreter.app import trust
-from interpreter.app.attachments import existing
-from interpreter.app.models import remember, use_server_model
+from interpreter.app.models import remember
 from interpreter.config.settings import DATA_STACK
 from interpreter.console_text import visible
 from interpreter.errors import (
@@ -24,15 +21,14 @@ from interpreter.errors import (
     NoModelError,
     SandboxUnavailableError,
     UsageError,
-    WeightsMissingError,
     WrongKeyError,
 )
 from interpreter.frontends.terminal.render.ansi import wrapped
 from interpreter.frontends.terminal.terminal import Terminal
-from interpreter.frontends.terminal.widgets import choose_row, show_download
+from interpreter.frontends.terminal.widgets import choose_row
 from interpreter.host import processes
-from interpreter.host.installation import install_command, pip_command
-from interpreter.llm import ollama, servers
+from interpreter.host.installation import install_command
+from interpreter.leaves import hosts, load
 from interpreter.llm.providers import (
     ROWS,
     STARTING_MODELS,
@@ -44,7 +40,6 @@ from interpreter.llm.providers import (
     save_key,
     starting_model,
 )
-from interpreter.local_models import engine, weights
 from interpreter.policy.policy import mode_of
 from interpreter.runtimes import data_stack
 
@@ -61,11 +56,8 @@ _TRUST = (
 )
 _MAX_WIDTH = 79
 
-OLLAMA = "ollama"
-# Offered for Ollama besides what it has; any other name can be typed.
-SUGGESTED = ("qwen2.5-coder:7b", "llama3.1", "codestral", "gemma2", "mistral-nemo", "phi3")
-_QUESTION = "Which model?"
-_TO_EXIT = "to exit"
+QUESTION = "Which model?"
+TO_EXIT = "to exit"
 
 NO_TERMINAL = """\
 No model is set up, and there is no terminal to pick one. Do one of these:
@@ -244,8 +236,7 @@ def local_setup(terminal: Terminal, interpreter: OpenInterpreter) -> ModelChoice
     """Let the user choose a model on this machine; without a terminal, take the only one there is."""
     if terminal.is_attended:
         return choose(terminal, interpreter)
-    running = servers.find()
-    choices = [*_served(running), *_startable(running), *_builtin()]
+    choices = _choices(terminal)
     ready = [choice for choice in choices if choice.is_ready]
     if len(ready) == 1:
         terminal.tell(f"Using {ready[0].label}", "")
@@ -263,152 +254,46 @@ def local_setup(terminal: Terminal, interpreter: OpenInterpreter) -> ModelChoice
 def choose(terminal: Terminal, interpreter: OpenInterpreter, others: Sequence[ModelChoice] = ()) -> ModelChoice:
     """Let the user choose from the list: running servers first, then `others`."""
     while True:
-        running = servers.find()
-        for server in running:
-            if server.problem:
-                terminal.tell(server.problem, "")
-        choices = [*_served(running), *others, *_startable(running), *_builtin()]
+        choices = _choices(terminal, others)
         # Keys pressed in between are for the next list, so they aren't echoed. In plain text, the terminal
         # itself edits the line, and would miss Enter.
         hides_keys = terminal.tty.in_foreground and not terminal.plain
         try:
             with terminal.tty.keys(marks=False) if hides_keys else nullcontext():
-                taken = choices[choose_row(terminal, _QUESTION, [choice.label for choice in choices], _TO_EXIT)]
+                taken = choices[choose_row(terminal, QUESTION, [choice.label for choice in choices], TO_EXIT)]
                 taken.take(terminal, interpreter)
             return taken
         except (ModelError, DownloadError) as error:
             terminal.tell(f"{error}\n", "")  # then show the list again: another choice may work
 
 
+def _choices(terminal: Terminal, others: Sequence[ModelChoice] = ()) -> list[ModelChoice]:
+    """List the models on this machine with the others; MissingLeafError if there can be none."""
+    choices = list(others)
+    for host in hosts(needed=not others):
+        choices = load(host.choices)(terminal, choices)
+    return choices
+
+
 def start_again(terminal: Terminal, interpreter: OpenInterpreter, program: str, model: str) -> bool:
     """Start a program as an earlier choice did, and use that model; False if it no longer exists."""
-    for choice in _startable([]):
+    for choice in _choices(terminal):
         if choice.program == program:
             choice.take(terminal, interpreter, model)
             return True
     return False
 
 
-def _served(found: list[servers.LocalServer]) -> Iterator[ModelChoice]:
-    for server in found:
-        for model in server.models:
-            take = partial(_use_server_model, server=server, model=model)
-            yield ModelChoice(_model_label(server, model), take, is_ready=True)
-        if server.kind.name == OLLAMA:
-            yield ModelChoice("Get another model for Ollama", partial(_get_for_ollama, server=server))
-
-
-def _startable(found: list[servers.LocalServer]) -> Iterator[ModelChoice]:
-    program = engine.ollama_program()
-    if program and not any(server.kind.name == OLLAMA for server in found):
-        kind = next(kind for kind in servers.known_kinds() if kind.name == OLLAMA)
-        start = partial(engine.start_ollama, kind, program)
-        yield ModelChoice("Start Ollama", partial(_start, start=start), program=OLLAMA)
-    for file in engine.llamafiles():
-        start = partial(engine.start_llamafile, file)
-        yield ModelChoice(f"Start {file.name}", partial(_start, start=start), program=str(file))
-
-
-def _builtin() -> Iterator[ModelChoice]:
-    installed = engine.is_installed()
-    for row in weights.WEIGHTS:
-        here = weights.is_here(row)
-        state = "on this machine" if here else f"{row.size / 1e9:.1f} GB to download"
-        label = f"built-in  {row.title} ({state})"
-        yield ModelChoice(label, partial(_use_builtin, what=row), here and installed)
-    for file in weights.own_files():
-        yield ModelChoice(f"built-in  {file.name}", partial(_use_builtin, what=file), installed)
-    yield ModelChoice("built-in  Your own GGUF file, or one from Hugging Face", _ask_for_file)
-
-
-# -- taking a choice -----------------------------------------------------------------------------------------------
-
-
-def _use_server_model(
-    terminal: Terminal, interpreter: OpenInterpreter, server: servers.LocalServer, model: servers.Model
-) -> None:
-    window = use_server_model(interpreter, server, model)
-    size = f", window {window:,} tokens." if window else "."
-    terminal.tell(f"Using {model.name} at {server.kind.title}{size}", "")
-
-
-def _get_for_ollama(terminal: Terminal, interpreter: OpenInterpreter, server: servers.LocalServer) -> None:
-    had = {model.name for model in server.models}
-    names = [name for name in SUGGESTED if name not in had]
-    rows = [*names, "Another one: type its name (see https://ollama.com/library)"]
-    number = choose_row(terminal, "Which model should Ollama download?", rows)
-    name = names[number] if number < len(names) else terminal.ask("Model: ")
-    if not name:
-        raise LocalServerError("No model was named.")
-    _check_online(interpreter.offline)
-    show_download(name, (weights.Progress(*step) for step in ollama.pull(server.kind.address, name)))
-    _use_server_model(terminal, interpreter, server, servers.Model(name))
-
-
-def _start(
-    terminal: Terminal, interpreter: OpenInterpreter, wanted: str = "", *, start: Callable[[], engine.StartedServer]
-) -> None:
-    terminal.tell("Starting it. It stops when this program exits.", "")
-    started = start()
-    server = servers.look(started.kind)
-    if server is None:
-        started.child.close()
-        raise LocalServerError(f"{started.kind.title} started, but it doesn't list its models.")
-    known = [model for model in server.models if server.model_string(model) == wanted] or server.models
-    if known:
-        labels = [_model_label(server, model) for model in known]
-        number = choose_row(terminal, _QUESTION, labels, _TO_EXIT) if len(known) > 1 else 0
-        _use_server_model(terminal, interpreter, server, known[number])
-    else:
-        _get_for_ollama(terminal, interpreter, server)
-
-
-def fetch_named(terminal: Terminal, interpreter: OpenInterpreter) -> None:
-    """If the settings name a model of the hub that is not on this machine, download it once the user agrees."""
-    name = interpreter.llm.model.removeprefix(weights.PREFIX)
-    try:
-        weights.file_of(name)
-    except WeightsMissingError:
-        _use_from_hub(terminal, interpreter, name)
-
-
-def _use_from_hub(terminal: Terminal, interpreter: OpenInterpreter, name: str) -> None:
-    _check_online(interpreter.offline)
-    row = weights.from_hub(name)
-    if not weights.is_here(row) and not terminal.confirm(f"Download {row.title} ({row.size / 1e9:.1f} GB)?"):
-        raise DownloadError("Not downloaded.")
-    _use_builtin(terminal, interpreter, row)
-
-
-def _use_builtin(terminal: Terminal, interpreter: OpenInterpreter, what: weights.Weights | Path) -> None:
-    engine.check_system()
-    if not engine.is_installed():
-        _check_online(interpreter.offline)
-        _install(terminal, "The built-in model needs llama.cpp. To install it:", pip_command(engine.PACKAGE))
-        if not engine.is_installed():
-            raise LocalServerError("The installation failed. See the output above.")
-    if isinstance(what, weights.Weights) and not weights.is_here(what):
-        _check_online(interpreter.offline)
-        show_download(what.file, weights.download(what, weights.models_folder()))
-    name = weights.model_string(what)
-    file = weights.file_of(name.removeprefix(weights.PREFIX))
-    terminal.tell(f"Loading {file.name} ...", "")
-    served = engine.running(file, interpreter.llm.context_window)
-    interpreter.llm.model, interpreter.llm.api_base = name, None
-    interpreter.llm.context_window = served.context
-    terminal.tell(f"Using {name}, window {served.context:,} tokens.", "")
-
-
 def install_extra(terminal: Terminal, extra: str, offline: bool, unasked: bool = False) -> None:
     """Add an extra to this installation, or raise an error that says why not; `unasked`: the user agreed already."""
     command = install_command(extra)
-    _check_online(offline)
-    _install(terminal, f"To add {extra} to Open Interpreter:", command, unasked)
+    check_online(offline)
+    run_installer(terminal, f"To add {extra} to Open Interpreter:", command, unasked)
     invalidate_caches()
     terminal.tell(f"Installed {extra}.", "")
 
 
-def _install(terminal: Terminal, purpose: str, command: list[str], unasked: bool = False) -> None:
+def run_installer(terminal: Terminal, purpose: str, command: list[str], unasked: bool = False) -> None:
     """Run an installer once the user agrees, with its output shown; DownloadError if it doesn't succeed."""
     terminal.tell(purpose, "")
     line = shlex.join(command)
@@ -427,24 +312,6 @@ def _install(terminal: Terminal, purpose: str, command: list[str], unasked: bool
         processes.kill(installer)
 
 
-def _check_online(offline: bool) -> None:
+def check_online(offline: bool) -> None:
     if offline:
         raise LocalServerError("Can't download anything while `offline` is set.")
-
-
-def _ask_for_file(terminal: Terminal, interpreter: OpenInterpreter) -> None:
-    terminal.tell(f"One from Hugging Face, by its name there: {weights.HUB}OWNER/REPO/FILE.gguf", "")
-    given = (terminal.ask("Path of the GGUF file: ") or "").strip()
-    if given.startswith(weights.HUB):
-        _use_from_hub(terminal, interpreter, given)
-    else:
-        path = existing(given, os.getcwd()) if given else None  # dropped into a terminal, it comes quoted or escaped
-        if path is None or not os.path.isfile(path):
-            raise LocalServerError(f"There is no file {given!r}.")
-        _use_builtin(terminal, interpreter, Path(path))
-
-
-def _model_label(server: servers.LocalServer, model: servers.Model) -> str:
-    notes = [f"{model.size / 1e9:.1f} GB"] if model.size else []
-    notes += ["loaded"] if model.is_loaded else []
-    return f"{server.kind.title}  {model.name}" + (f" ({', '.join(notes)})" if notes else "")

@@ -1,12 +1,12 @@
-"""Widgets outside the chat: a menu with arrow keys or numbers, a picker that is searched by typing, a download bar."""
+"""Widgets outside the chat: a menu with arrow keys or numbers, and a picker that is searched by typing."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from interpreter.console_text import visible, visible_line
+from interpreter.console_text import visible_line
 from interpreter.frontends.terminal.render.ansi import wrapped
 from interpreter.frontends.terminal.terminal import Terminal
 from interpreter.frontends.terminal.tty import Tty, prompt_toolkit_options
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
     from prompt_toolkit.layout import Window
 
-    from interpreter.local_models.weights import Progress as DownloadProgress
 
 _SEARCH_HELP = "Type to search. Arrow keys and Enter to pick, Escape to cancel."
 
@@ -138,32 +137,3 @@ def _run(tty: Tty, windows: list[Window], focus: Window, keys: KeyBindings) -> i
     )
     application.ttimeoutlen = 0.05  # Escape alone is an answer
     return application.run()
-
-
-def show_download(name: str, steps: Iterable[DownloadProgress]) -> None:
-    """Run a download to its end with a bar. Ctrl-C stops it; the part that has arrived is kept."""
-    from rich.progress import (
-        BarColumn,
-        DownloadColumn,
-        Progress,
-        TextColumn,
-        TimeRemainingColumn,
-        TransferSpeedColumn,
-    )
-
-    # The names are printed above the bar, so that it fits 80 columns.
-    description = TextColumn("{task.description}", markup=False)
-    columns = (description, BarColumn(20), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
-    announced, quarters = "", 0
-    with Progress(*columns) as bar:
-        task = bar.add_task("waiting", total=None)
-        for step in steps:
-            source = f" from {step.source}" if step.source else ""
-            if step.step == "downloading" and announced != (announced := f"{name}{source}"):
-                verb = "Resuming" if step.done else "Downloading"
-                announcement = f"{verb} {announced}. If it stops, the next start resumes it."
-                bar.console.print(visible(announcement), markup=False, highlight=False)
-            if not bar.console.is_terminal and step.total and step.done * 4 // step.total > quarters:
-                quarters = step.done * 4 // step.total  # in a pipe, print a few lines instead of a bar
-                bar.console.print(f"{25 * quarters}%")
-            bar.update(task, description=visible(step.step), completed=step.done, total=step.total or None)

@@ -4,26 +4,25 @@ from __future__ import annotations
 
 import contextlib
 import os
-import socket
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from types import MappingProxyType
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from interpreter.errors import BrokenStreamError, LocalServerError
-from interpreter.leaves import engine_of
-from interpreter.llm import ollama
 from interpreter.llm.failures import MALFORMED
-from interpreter.llm.http import fetch_json
+from interpreter.llm.http import Exchange, fetch_json
 from interpreter.llm.model_profile import size_of
+from interpreter.llm.model_servers import ModelServers, Watch
 from interpreter.llm.providers import Endpoint, resolve
+from interpreter.local_models import ollama
 
 S = TypeVar("S")
 T = TypeVar("T")
-Watch = Callable[[socket.socket], None]  # gets a socket that another thread may shut down to end a wait
 _Get = Callable[[str], dict[str, Any]]  # the answer of a server to a path
 _CONNECT_TIMEOUT = 0.5
 _ANSWER_TIMEOUT = 3.0
@@ -254,12 +253,10 @@ BUILTIN = "builtin"
 OLLAMA_WIRE = "ollama"
 
 
-def _engine() -> Any:
-    return engine_of(BUILTIN)
-
-
-class LocalServers:
+class LocalServers(ModelServers):
     """What local servers report about their models. Each server is asked once, even if it doesn't know."""
+
+    formats: Mapping[str, type[Exchange]] = MappingProxyType({OLLAMA_WIRE: ollama.OllamaChat})
 
     def __init__(self, wait: Callable[[Callable[[], Any]], Any] = lambda ask: ask()) -> None:
         self._wait = wait  # returns a server's answer, or raises an error when the user cancels
@@ -271,12 +268,10 @@ class LocalServers:
     def ready(
         self, endpoint: Endpoint, window: int | None = None, watch: Watch | None = None
     ) -> tuple[Endpoint, dict[str, Any]]:
-        """Return the endpoint to ask instead of this one, and more parameters for the request.
-
-        A built-in model's engine is started, which takes seconds; `watch` gets the socket that this waits on.
-        """
         if endpoint.provider == BUILTIN:
-            served = _engine().serve(endpoint.model, window, watch)
+            from interpreter.local_models import engine, weights
+
+            served = engine.running(weights.file_of(endpoint.model), window, watch)
             return replace(endpoint, model=served.name, base_url=served.base_url, key=served.key), {}
         shown = self._shown(endpoint)
         if shown is None:
@@ -285,17 +280,21 @@ class LocalServers:
         return native, {"num_ctx": ollama.window_for(shown, window)}
 
     def start(self, endpoint: Endpoint, window: int | None, watch: Watch) -> Iterator[dict[str, Any]]:
-        """Load a built-in model that is not loaded yet, and report it before and after; `watch` as for `ready`."""
-        engine = _engine()
-        if not engine.is_loaded(endpoint.model, window):
+        if endpoint.provider != BUILTIN:
+            return
+        from interpreter.local_models import engine, weights
+
+        file = weights.file_of(endpoint.model)
+        if not engine.is_running(file, window):
             yield {"model": endpoint.model, "done": False}
-            engine.serve(endpoint.model, window, watch)
+            engine.running(file, window, watch)
             yield {"model": endpoint.model, "done": True}
 
     def window(self, endpoint: Endpoint, wanted: int | None = None) -> int | None:
-        """Return how many tokens the model reads, if that is known before a request."""
         if endpoint.provider == BUILTIN:
-            return wanted or int(_engine().context)
+            from interpreter.local_models import engine
+
+            return wanted or engine.CONTEXT
         if shown := self._shown(endpoint):
             return ollama.window_for(shown, wanted)
         if wanted is not None or not _is_near(endpoint):
@@ -307,14 +306,12 @@ class LocalServers:
         return self._windows[key]
 
     def known_window(self, endpoint: Endpoint) -> int | None:
-        """Return the same as `window`, without asking a server."""
         if endpoint.provider == BUILTIN:
             return self.window(endpoint)
         shown = self._ollama_models.get((_root(endpoint), endpoint.model))
         return ollama.window_for(shown) if shown else self._windows.get((endpoint.base_url, endpoint.model))
 
     def size(self, endpoint: Endpoint) -> float | None:
-        """Return the model's parameters in billions, if its server reports them or its name there contains them."""
         if shown := self._shown(endpoint):
             return size_of(shown.parameters)
         return self._model(endpoint).billions if _is_near(endpoint) else None
