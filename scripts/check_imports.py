@@ -108,7 +108,7 @@ TYPES_ONLY = {
 }
 # Separate programs, which run in another process than the library.
 PROGRAMS = (
-    "runtimes/bridge.py",
+    "languages/bridge.py",
     "languages/custom/kernel.py",
     "languages/sql/driver.py",
     "runtimes/supervisor.py",

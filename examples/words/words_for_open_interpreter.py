@@ -6,7 +6,7 @@ from collections import Counter
 from typing import Annotated, Any
 
 from interpreter import OpenInterpreter
-from interpreter.runtimes.program import ProgramLanguage
+from interpreter.languages.program import ProgramLanguage
 from interpreter.tools import ToolContext
 
 

@@ -21,7 +21,7 @@ from typing import IO, Any
 from interpreter.config.homes import make_folder, our_folder
 from interpreter.messages import Chunk
 from interpreter.questions import Step
-from interpreter.runtimes.protocol import READ_SIZE, Frame
+from interpreter.runtimes.protocol import READ_SIZE, Frame, family
 
 WAITING_LIMIT = 4 * 1024 * 1024  # characters buffered for a slow consumer before the program has to wait
 EVENT_SIZE = 500  # characters that an event counts, besides its text
@@ -513,8 +513,6 @@ class Clock:
     def _scheduled(self) -> dict[str, tuple[float, float]]:
         """Return the scheduled times of the worker, the programs it runs, and us: if we can't listen, it can't end."""
         pid = self._worker()
-        from interpreter.runtimes.bridge import family
-
         processes = (*family(pid), os.getpid()) if pid is not None else ()
         return {thread: times for each in processes for thread, times in scheduled_times(each).items()}
 

@@ -10,6 +10,7 @@ import selectors
 import socket
 import threading
 from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 from typing import Any, Protocol
 
 Frame = dict[str, Any]
@@ -405,3 +406,15 @@ class Data(LineConnection):
             self._rejected(self, str(error))
             return False
         return True
+
+
+def family(pid: int) -> list[int]:
+    """List a process and its descendants (Linux). Children come after their parents."""
+    pids = [pid]
+    for each in pids:
+        try:
+            for task in os.listdir(f"/proc/{each}/task"):
+                pids += map(int, Path(f"/proc/{each}/task/{task}/children").read_text().split())
+        except OSError:
+            continue  # it has just ended
+    return pids

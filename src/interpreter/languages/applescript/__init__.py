@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from interpreter.languages.program import ProgramLanguage
 from interpreter.runtimes import built_in
-from interpreter.runtimes.program import ProgramLanguage
 
 __all__ = ["AppleScript"]
 

@@ -10,8 +10,8 @@ from typing import Any
 
 from interpreter.errors import RuntimeStartError, SettingError
 from interpreter.host.installation import install_hint
+from interpreter.languages.program import ProgramLanguage
 from interpreter.runtimes.base import BaseLanguage
-from interpreter.runtimes.program import ProgramLanguage
 from interpreter.runtimes.protocol import Frame
 from interpreter.runtimes.sharing import KERNEL_FORMS, Form
 

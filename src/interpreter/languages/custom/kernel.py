@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from interpreter.runtimes.bridge import Backend, Bridge, adopt, run_worker
+from interpreter.languages.bridge import Backend, Bridge, adopt, run_worker
 from interpreter.runtimes.sharing import KERNEL_FORMS, SHARE_MIME, error_text, input_value, kernel_setup, kernel_takes
 
 POLL_INTERVAL = 0.01  # seconds

@@ -7,9 +7,9 @@ import re
 from pathlib import Path
 
 from interpreter.host.files import read_bytes
+from interpreter.languages.bridge import CHANGED
+from interpreter.languages.program import ProgramLanguage
 from interpreter.runtimes import built_in
-from interpreter.runtimes.bridge import CHANGED
-from interpreter.runtimes.program import ProgramLanguage
 from interpreter.runtimes.protocol import Frame
 
 __all__ = ["Fish"]

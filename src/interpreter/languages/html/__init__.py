@@ -9,11 +9,11 @@ from pathlib import Path
 
 from interpreter.host.browsers import installed_browsers
 from interpreter.host.processes import which
+from interpreter.languages.program import ProgramLanguage
 from interpreter.messages import Chunk
 from interpreter.runtimes import built_in
 from interpreter.runtimes.block import notice
 from interpreter.runtimes.launch import program_version
-from interpreter.runtimes.program import ProgramLanguage
 from interpreter.runtimes.protocol import Frame
 from interpreter.runtimes.state import Restored
 

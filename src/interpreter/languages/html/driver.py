@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
+from interpreter.languages.bridge import Backend, Bridge, Frame, adopt, run_worker
 from interpreter.languages.html.react import BuildError, Built, build, install
-from interpreter.runtimes.bridge import Backend, Bridge, Frame, adopt, run_worker
 
 WIDTH, HEIGHT, MAX_HEIGHT = 960, 540, 2160  # pixels of the picture
 LOAD_TIMEOUT, SETTLE_TIMEOUT, QUIET_TIME = 20.0, 3.0, 0.3  # seconds

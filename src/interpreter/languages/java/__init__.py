@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from interpreter.languages.program import ProgramLanguage
 from interpreter.runtimes import built_in
-from interpreter.runtimes.program import ProgramLanguage
 
 __all__ = ["Java"]
 

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from interpreter.languages.program import ProgramLanguage
 from interpreter.runtimes import built_in
 from interpreter.runtimes.launch import Launch
 from interpreter.runtimes.missing_packages import package_names
-from interpreter.runtimes.program import ProgramLanguage
 
 __all__ = ["R"]
 

@@ -349,6 +349,8 @@ class OneShot(Program):
 
     def idle(self) -> None:
         """Ask for input if the program is waiting for it, which it does not report."""
+        from interpreter.runtimes.protocol import family  # not at the start, which it would double
+
         process, number = self.process, self.bridge.block
         if process is None or number is None or self._asking or not any(map(waits_for_input, family(process.pid))):
             return
@@ -394,18 +396,6 @@ class OneShot(Program):
         adopt({"env": changed})
         self._state.with_name(CHANGED).write_text(json.dumps(changed))
         return {"cwd": place}
-
-
-def family(pid: int) -> list[int]:
-    """List a process and its descendants (Linux). Children come after their parents."""
-    pids = [pid]
-    for each in pids:
-        try:
-            for task in os.listdir(f"/proc/{each}/task"):
-                pids += map(int, Path(f"/proc/{each}/task/{task}/children").read_text().split())
-        except OSError:
-            continue  # it has just ended
-    return pids
 
 
 def waits_for_input(pid: int) -> bool:
