@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from interpreter.app.forks import Fork, Merged
     from interpreter.computer_api import Computer
     from interpreter.llm import Llm
-    from interpreter.llm.computer_use import ModelScreen
+    from interpreter.llm.native_tools import NativeTools
     from interpreter.messages import Chunk, Message
     from interpreter.policy.approval import Approver
     from interpreter.policy.pending import Pending
@@ -204,9 +204,9 @@ class OpenInterpreter(InterpreterSettings):
         return self.computer.runtimes_of(self.user)
 
     @property
-    def screen(self) -> ModelScreen | None:
-        """The screen as the model sees it, in OS mode."""
-        return self.agent.screen
+    def native_tools(self) -> NativeTools | None:
+        """The tools of the model's provider that its agent has now."""
+        return self.agent.native_tools
 
     @property
     def responding(self) -> bool:

@@ -14,7 +14,7 @@ import anthropic_server
 import responses_server
 from anthropic_server import AnthropicServer
 from interpreter import BaseLanguage, OpenInterpreter
-from interpreter.llm.computer_use import ModelScreen, actions_to_python, kind_of
+from interpreter.computer_api.screen.computer_use import ModelScreen, actions_to_python, kind_of
 from interpreter.messages import Chunk
 from model_server import ModelServer
 from responses_server import ResponsesServer
@@ -47,7 +47,7 @@ def talk() -> Iterator[Any]:
         interpreter.llm.api_key, interpreter.llm.max_retries = "key", 0
         interpreter.llm.supports_vision = True
         interpreter.computer.languages = [Acting]
-        interpreter.agent.screen = SCREEN
+        interpreter.agent.native_tools = SCREEN
         opened.append((interpreter, server))
         return opened[-1]
 
@@ -85,7 +85,7 @@ def test_the_computer_tool_is_offered_only_in_os_mode(talk: Any) -> None:
     interpreter, server = talk(
         AnthropicServer, "anthropic/claude-opus-4-5", anthropic_server.message(anthropic_server.say("Hi."))
     )
-    interpreter.agent.screen = None
+    interpreter.agent.native_tools = None
     interpreter.chat("Hello", display=False)
     assert [each["name"] for each in server.requests[-1].body["tools"]] == ["execute"]
     assert "anthropic-beta" not in server.requests[-1].headers

@@ -13,7 +13,7 @@ import anthropic_server
 import responses_server
 from anthropic_server import AnthropicServer
 from interpreter import OpenInterpreter
-from interpreter.llm.computer_use import ModelScreen
+from interpreter.computer_api.screen.computer_use import ModelScreen
 from interpreter.messages import Message
 from model_server import ModelServer, tool_call
 from model_server import text as said
@@ -67,7 +67,7 @@ def conversation(kind: str) -> Iterator[dict[str, Any]]:
         llm.model, llm.api_key, llm.supports_vision, llm.max_retries = model, "key", True, 0
         llm.api_base = server.address if server_kind is AnthropicServer else server.base_url
         llm.supports_functions = False if kind == "text" else None
-        interpreter.agent.screen = ModelScreen(1280, 800)
+        interpreter.agent.native_tools = ModelScreen(1280, 800)
         messages: list[Message] = [SYSTEM, {"role": "user", "type": "message", "content": "Go"}]
         for number in range(STEPS):
             chunks = list(llm.reply(messages))

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from interpreter.computer_api.screen.os_mode import ScreenControl
     from interpreter.config.settings import InterpreterSettings
     from interpreter.llm import Llm
-    from interpreter.llm.computer_use import ModelScreen
     from interpreter.llm.limits import Budget
+    from interpreter.llm.native_tools import NativeTools
     from interpreter.messages import Message
     from interpreter.policy.review import BlockReview, Forecast
     from interpreter.runtimes.pool import RuntimePool
@@ -45,7 +45,7 @@ class Agent:
     because programs change them at any time; the conversation is `settings.messages`.
     """
 
-    screen: ModelScreen | None = None  # in OS mode, as the model sees it
+    native_tools: NativeTools | None = None  # of its model's provider
 
     def __init__(
         self,

@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any
 
-from interpreter.llm.computer_use import TOOL, ModelScreen, actions_to_python, as_call, kind_of, screen_in
 from interpreter.llm.http import Exchange, Replies, arguments_chunk, call_chunk, delta_chunk, loads
 from interpreter.llm.kept_replies import Parts, Prefix, call_part, joined_parts, turns
+from interpreter.llm.native_tools import NativeTool, native_tool_in
 from interpreter.llm.providers import Endpoint, matches
 from interpreter.tools import EXECUTE
 
@@ -78,12 +78,12 @@ class AnthropicMessages(Exchange):
         return body
 
     def _messages(self, prefix: Prefix) -> list[Block]:
-        screen, chat = self.screen, self.chat
+        native, chat = self.native_tool, self.chat
         out: list[Block] = []
         if chat and chat[0]["role"] == "assistant":
             _add(out, "user", [_text(_GO_ON)])  # a conversation begins with the user
-        blind = Prefix.without_pictures(self.endpoint) if screen is not None else None
-        for turn in turns(chat, out, self.replies, prefix, lambda kept: _parts(kept, screen), blind):
+        blind = Prefix.without_pictures(self.endpoint) if native is not None else None
+        for turn in turns(chat, out, self.replies, prefix, lambda kept: _parts(kept, native), blind):
             message = turn.messages[0]
             if message["role"] != "assistant":
                 _add(out, "user", _blocks(message))
@@ -127,7 +127,7 @@ class AnthropicMessages(Exchange):
 
     def _start(self, index: int, content: Mapping[str, Any]) -> list[dict[str, Any]]:
         out = self._stop(index)  # some servers don't say when a block ends
-        block = self._open[index] = _OpenBlock(content, self.screen is not None and _is_computer_call(content))
+        block = self._open[index] = _OpenBlock(content, _is_native_call(content, self.native_tool))
         if _is_call(content):
             block.number = self._calls
             self._calls += 1
@@ -160,20 +160,19 @@ class AnthropicMessages(Exchange):
             return []
         out = []
         complete = block.complete()
-        if self.screen is not None and block.is_action:
-            action = complete["input"] if complete is not None else {}
-            out.append(arguments_chunk(block.number, as_call(actions_to_python([action], self.screen))))
+        if self.native_tool is not None and block.is_action:
+            out.append(arguments_chunk(block.number, self.native_tool.as_arguments(complete or {"input": {}})))
         elif _is_call(block.content) and "partial_json" not in block.pieces:  # it came in one piece
             arguments = json.dumps(block.content.get("input") or {}, ensure_ascii=False)
             out.append(arguments_chunk(block.number, arguments))
         if complete is not None:
             self._complete.append(complete)
             # Text followed by one call is sent back the same without being stored.
-            is_special = any(b["type"] in _THINKING or _is_computer_call(b) for b in self._complete)
+            is_special = any(b["type"] in _THINKING or _is_native_call(b, self.native_tool) for b in self._complete)
             if is_special or any(map(_is_call, self._complete[:-1])):
                 system, tools, messages = self._unmarked
                 self.replies[Prefix(self.endpoint, system, tools).at(messages)] = list(self._complete)
-                if self.screen is not None:
+                if self.native_tool is not None:
                     # Thinking is refused after anything but the messages that it originally followed.
                     actions = [block for block in self._complete if block["type"] not in _THINKING]
                     self.replies[Prefix.without_pictures(self.endpoint).at(self.chat)] = actions
@@ -205,7 +204,7 @@ class AnthropicMessages(Exchange):
 
 
 def _tools(endpoint: Endpoint, tools: Sequence[Mapping[str, Any]] | None) -> list[Block]:
-    """Return the functions, and the computer tool that the model is trained on."""
+    """Return the functions, and the provider's own tool."""
     name = endpoint.model.lower()
     # Without eager streaming, code is held back until it is complete.
     eager = {"eager_input_streaming": True} if name.startswith("claude-") else {}
@@ -220,12 +219,8 @@ def _tools(endpoint: Endpoint, tools: Sequence[Mapping[str, Any]] | None) -> lis
                     **eager,
                 }
             )
-    kind, screen = kind_of(endpoint.wire, name), screen_in(tools)
-    if kind and screen:
-        size = {"display_width_px": screen.width, "display_height_px": screen.height}
-        zoom = {"enable_zoom": True} if kind.tool >= "computer_2025112" else {}
-        out.append({"type": kind.tool, "name": TOOL, **size, **zoom})
-    return out
+    native = native_tool_in(tools)
+    return [*out, dict(native)] if native is not None else out
 
 
 def _add(out: list[Block], role: str, blocks: list[Block]) -> None:
@@ -277,18 +272,18 @@ def _is_call(block: Mapping[str, Any]) -> bool:
     return block.get("type") == "tool_use"
 
 
-def _is_computer_call(block: Mapping[str, Any]) -> bool:
-    return _is_call(block) and block.get("name") == TOOL
+def _is_native_call(block: Mapping[str, Any], native: NativeTool | None) -> bool:
+    return native is not None and _is_call(block) and block.get("name") == native["name"]
 
 
-def _parts(blocks: Sequence[Block], screen: ModelScreen | None) -> Parts:
-    """Return a stored reply in comparable form; an action on the screen is compared by its code."""
+def _parts(blocks: Sequence[Block], native: NativeTool | None) -> Parts:
+    """Return a stored reply in comparable form; a call of the provider's own tool is compared by its code."""
     pieces: list[str | tuple[str, str]] = []
     for block in blocks:
         if block["type"] == "text":
             pieces.append(block["text"])
-        elif _is_computer_call(block) and screen is not None:
-            pieces.append(call_part(as_call(actions_to_python([block["input"]], screen))))
+        elif native is not None and _is_native_call(block, native):
+            pieces.append(call_part(native.as_arguments(block)))
         elif _is_call(block):
             pieces.append(call_part(block["input"], block.get("name") or ""))
     return joined_parts(pieces)
@@ -312,7 +307,7 @@ def _mark_for_cache(body: Block) -> None:
 class _OpenBlock:
     def __init__(self, content: Mapping[str, Any], is_action: bool) -> None:
         self.content = content
-        self.is_action = is_action  # on the screen; it is run as code
+        self.is_action = is_action  # of the provider's own tool; it is run as code
         self.number = 0  # among the calls
         self.pieces: dict[str, list[str]] = {}  # by field
 

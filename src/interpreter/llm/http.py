@@ -29,7 +29,6 @@ from interpreter.errors import (
     RequestRefusedError,
     WrongKeyError,
 )
-from interpreter.llm.computer_use import kind_of, screen_in
 from interpreter.llm.failures import (
     MALFORMED,
     error_for,
@@ -40,6 +39,7 @@ from interpreter.llm.failures import (
     too_large,
     unreachable,
 )
+from interpreter.llm.native_tools import native_tool_in
 from interpreter.llm.providers import Endpoint
 from interpreter.version import __version__
 
@@ -82,7 +82,7 @@ class Exchange(ABC):
         self.endpoint, self.replies = endpoint, replies
         self.system = [message["content"] for message in params["messages"] if message["role"] == "system"]
         self.chat = [message for message in params["messages"] if message["role"] != "system"]
-        self.screen = screen_in(params.get("tools"))  # if the model has a computer tool of its provider
+        self.native_tool = native_tool_in(params.get("tools"))
         self.is_framed = False  # HTTP marks the end of the reply
         self.has_ended = False  # the reply said that it is complete
         self.body = self.make_body(params)
@@ -138,9 +138,9 @@ class Connections:
 
         `timeouts`: for a silence, for connecting, and for the whole reply.
         """
-        kind = kind_of(endpoint.wire, endpoint.model)
-        if kind is not None and kind.beta and screen_in(params.get("tools")) is not None:
-            endpoint = replace(endpoint, extra_headers={**endpoint.extra_headers, "anthropic-beta": kind.beta})
+        native = native_tool_in(params.get("tools"))
+        if native is not None and native.beta:
+            endpoint = replace(endpoint, extra_headers={**endpoint.extra_headers, "anthropic-beta": native.beta})
         known = self._objections.setdefault((endpoint.wire, endpoint.base_url, endpoint.model), set())
         while True:
             asked = replace(endpoint, refused_fields=(*endpoint.refused_fields, *known))

@@ -27,7 +27,6 @@ from interpreter.errors import (
 )
 from interpreter.llm.anthropic import AnthropicMessages
 from interpreter.llm.chat_completions import ChatCompletions
-from interpreter.llm.computer_use import ModelScreen, kind_of
 from interpreter.llm.context import (
     Context,
     Cut,
@@ -44,6 +43,7 @@ from interpreter.llm.http import Connections, Exchange
 from interpreter.llm.limits import Budget, Reservation
 from interpreter.llm.model_profile import AS_IS, PROFILES, Assessment, Forms, ModelProfile, is_unknown
 from interpreter.llm.model_servers import model_servers
+from interpreter.llm.native_tools import NativeTools
 from interpreter.llm.providers import (
     LITELLM,
     Endpoint,
@@ -79,7 +79,7 @@ class Agent(Protocol):
     """The agent that a model works for."""
 
     messages: list[Message]
-    screen: ModelScreen | None
+    native_tools: NativeTools | None
 
     @property
     def cancelled(self) -> bool: ...
@@ -287,18 +287,8 @@ class Llm(LlmSettings):
             cancelled.set()
         return self._connections.send(ask, cancelled)
 
-    @property
-    def needs_pictures(self) -> bool:
-        """Whether every action on the screen has to be answered with a picture, as OpenAI's computer tool wants it."""
-        endpoint = self.endpoint
-        return (
-            endpoint is not None and endpoint.wire == "responses" and kind_of("responses", endpoint.model) is not None
-        )
-
     def _request(self, messages: Sequence[Message], cut: Cut | None = None) -> dict[str, Any]:
-        # In OS mode, a model may have a computer tool of its provider; others act through code alone.
-        screen, endpoint = self._agent.screen, self.endpoint
-        has_tool = screen is not None and endpoint is not None and kind_of(endpoint.wire, endpoint.model) is not None
+        native, endpoint = self._agent.native_tools, self.endpoint
         profile, has_tools = self.profile, self.supports_functions
         if has_tools is None:
             has_tools = self._tries_tools or (profile.calls_tools and calls_tools(self.model, self.api_base))
@@ -312,7 +302,7 @@ class Llm(LlmSettings):
             self.memory,
             has_tools=has_tools,
             vision=self.vision,
-            screen=screen if has_tool else None,
+            native_tool=native.tool(endpoint.wire, endpoint.model) if native and endpoint else None,
             secrets=self.known_secrets() if self._settings.redact_secrets else None,
             cut=cut,
         )

@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,6 @@ from interpreter.config.settings import InterpreterSettings, LlmSettings
 from interpreter.console_text import SPECIAL, ConsoleText
 from interpreter.errors import UnknownMessageError
 from interpreter.host import files
-from interpreter.llm.computer_use import TOOL, ModelScreen
 from interpreter.llm.context import (
     LEFT_OUT,
     LEFT_OUT_PART,
@@ -31,6 +30,7 @@ from interpreter.llm.context import (
 from interpreter.llm.file_preview import languages_for, peek
 from interpreter.llm.http import Replies
 from interpreter.llm.model_profile import AS_IS, Forms, ModelProfile
+from interpreter.llm.native_tools import NativeTool
 from interpreter.llm.secrets import Redactor
 from interpreter.llm.text_mode import TextChat, fenced
 from interpreter.llm.tool_mode import ToolChat
@@ -74,7 +74,7 @@ def build_request(
     *,
     has_tools: bool,  # otherwise the model writes its code in fences
     vision: bool,
-    screen: ModelScreen | None,  # for a model with a computer tool of its provider
+    native_tool: NativeTool | None,  # the provider's own
     secrets: Mapping[str, str] | None,  # to redact; None redacts nothing
     cut: Cut | None = None,
 ) -> dict[str, Any]:
@@ -112,7 +112,7 @@ def build_request(
     )
     if has_tools:
         functions = [tool.as_function() for tool in tools]
-        functions += [{"type": TOOL, TOOL: asdict(screen)}] if screen is not None else []
+        functions += [native_tool] if native_tool is not None else []
         return {**request_params(llm, convert(messages, ToolChat(), forms, memory, cut)), "tools": functions}
     instructions = llm.execution_instructions
     if sources(llm)["llm.execution_instructions"] == "default" and profile.is_instructed_beside:

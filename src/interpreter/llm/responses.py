@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from interpreter.llm.computer_use import TOOL, ModelScreen, actions_to_python, as_call, kind_of
 from interpreter.llm.context import is_left_out, left_out_url
 from interpreter.llm.http import Exchange, Replies, arguments_chunk, call_chunk, delta_chunk
 from interpreter.llm.kept_replies import (
@@ -16,6 +15,7 @@ from interpreter.llm.kept_replies import (
     joined_parts,
     turns,
 )
+from interpreter.llm.native_tools import NativeTool
 from interpreter.llm.providers import Endpoint, matches
 from interpreter.llm.tool_mode import NO_OUTPUT, SEE_IMAGE, on_this_computer
 from interpreter.tools import EXECUTE
@@ -42,18 +42,15 @@ class Responses(Exchange):
 
     def make_body(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """Build the request's body. The server stores nothing, so reasoning is sent along, encrypted."""
-        endpoint, screen = self.endpoint, self.screen
+        endpoint = self.endpoint
         instructions = "\n\n".join(self.system).strip()
-        kind = kind_of(endpoint.wire, endpoint.model)
         tools: list[Item] = [
             {"type": "function", **tool["function"], "strict": False}
             for tool in params.get("tools") or ()
             if "function" in tool
         ]
-        if kind and screen:
-            system = {"darwin": "mac", "windows": "windows"}.get(screen.system, "linux")
-            size = {"display_width": screen.width, "display_height": screen.height, "environment": system}
-            tools.append({"type": TOOL} if kind.tool == TOOL else {"type": kind.tool, **size})
+        if self.native_tool is not None:
+            tools.append(dict(self.native_tool))
         body: Item = {
             **{key: value for key, value in params.items() if key not in _HANDLED and value is not None},
             "model": endpoint.model,
@@ -63,7 +60,7 @@ class Responses(Exchange):
             **({"tools": tools} if tools else {}),
             "input": self._input(Prefix(endpoint, instructions, tools)),
         }
-        if kind is not None and screen is not None and kind.tool == "computer_use_preview":
+        if self.native_tool is not None and endpoint.model.lower().startswith("computer-use-preview"):
             body.setdefault("truncation", "auto")  # required
         if params.get("max_tokens") is not None:
             body["max_output_tokens"] = params["max_tokens"]
@@ -76,9 +73,9 @@ class Responses(Exchange):
         return body
 
     def _input(self, prefix: Prefix) -> list[Item]:
-        blind = Prefix.without_pictures(self.endpoint) if self.screen is not None else None
+        blind = Prefix.without_pictures(self.endpoint) if self.native_tool is not None else None
         out: list[Item] = []
-        for turn in turns(self.chat, out, self.replies, prefix, lambda kept: _parts(kept, self.screen), blind):
+        for turn in turns(self.chat, out, self.replies, prefix, lambda kept: _parts(kept, self.native_tool), blind):
             results = _results(turn)
             if turn.ids is None or results is None:
                 until = next((at for at, item in enumerate(turn.kept) if item["type"] != "reasoning"), len(turn.kept))
@@ -138,8 +135,8 @@ class Responses(Exchange):
     def _done(self, item_key: Any, item: Mapping[str, Any]) -> list[dict[str, Any]]:
         """Finish an item: return what had not arrived in pieces, and store a reply that must go back unchanged."""
         kind, out = item.get("type"), []
-        if kind == "computer_call" and self.screen is not None:
-            code = as_call(_code_of_call(item, self.screen))
+        if kind == "computer_call" and self.native_tool is not None:
+            code = self.native_tool.as_arguments(item)
             out += self._begin(item_key, {**item, "type": "function_call", "name": EXECUTE, "arguments": code})
         elif item_key not in self._begun:
             out += self._begin(item_key, item)
@@ -161,7 +158,7 @@ class Responses(Exchange):
         if is_special or any(each["type"] == "function_call" for each in self._items[:-1]):
             prefix = Prefix(self.endpoint, self.body.get("instructions", ""), self.body.get("tools", []))
             self.replies[prefix.at(self.body["input"])] = list(self._items)
-            if self.screen is not None:
+            if self.native_tool is not None:
                 self.replies[Prefix.without_pictures(self.endpoint).at(self.chat)] = list(self._items)
         return out
 
@@ -250,24 +247,18 @@ def _pictures(result: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return [part for part in parts if part["type"] == "image_url" or is_left_out(part)]
 
 
-def _parts(items: Sequence[Item], screen: ModelScreen | None) -> Parts:
-    """Return a stored reply in comparable form; an action on the screen is compared by its code."""
+def _parts(items: Sequence[Item], native: NativeTool | None) -> Parts:
+    """Return a stored reply in comparable form; a call of the provider's own tool is compared by its code."""
     pieces: list[str | tuple[str, str]] = []
     for item in items:
         if item["type"] == "message":
             pieces.append(_text_of(item))
         elif item["type"] == "function_call":
             pieces.append(call_part(item["arguments"], item.get("name") or ""))
-        elif item["type"] == "computer_call" and screen is not None:
-            pieces.append(call_part(as_call(_code_of_call(item, screen))))
+        elif item["type"] == "computer_call" and native is not None:
+            pieces.append(call_part(native.as_arguments(item)))
     return joined_parts(pieces, " ")
 
 
 def _text_of(item: Mapping[str, Any]) -> str:
     return "".join(part.get("text") or part.get("refusal") or "" for part in item.get("content") or ())
-
-
-def _code_of_call(item: Mapping[str, Any], screen: ModelScreen) -> str:
-    actions = item.get("actions") or [item.get("action") or {}]
-    warnings = [check.get("message") or check.get("code") or "" for check in item.get("pending_safety_checks") or ()]
-    return actions_to_python(actions, screen, warnings)

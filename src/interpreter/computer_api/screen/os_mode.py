@@ -10,6 +10,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from interpreter.computer_api.screen.computer_use import ModelScreen, kind_of
 from interpreter.computer_api.screen.desktop import find_application, find_window, names_of
 from interpreter.computer_api.screen.display.display import screen_of
 from interpreter.computer_api.screen.input import STOP_KEY, device_of, find_target, release
@@ -22,7 +23,6 @@ from interpreter.computer_api.screen.platforms import (
 )
 from interpreter.config.settings import read_prompt
 from interpreter.errors import InterpreterError, LimitReachedError
-from interpreter.llm.computer_use import ModelScreen
 from interpreter.llm.context import LIST, WHOLE_LIST
 from interpreter.messages import Chunk
 
@@ -156,7 +156,7 @@ class ScreenControl:
         if lines == self._last_list and _is_same(picture, self._last_seen):
             self._without_effect += acted
             notes = [f"{about} is unchanged."] + ([NO_EFFECT] if self._without_effect == WARN_AFTER else [])
-            send = self._agent.llm.needs_pictures
+            send = self._needs_pictures
         else:
             self._without_effect, send = 0, True
             notes = [about + "."]
@@ -166,7 +166,7 @@ class ScreenControl:
         self._last_list, self._last_seen = lines, picture
         # From now on, the model means the window that is now in front.
         self._is_fresh, self._window = True, self._active()
-        self._agent.screen = ModelScreen(
+        self._agent.native_tools = ModelScreen(
             picture.width, picture.height, picture.scale, picture.left, picture.top, platform.system().lower()
         )
         text = "\n".join(notes) + "\n"
@@ -174,6 +174,14 @@ class ScreenControl:
         image: Chunk = {"role": "computer", "type": "image", "format": "base64.png", "content": picture.base64}
         if send:
             yield image if vision else {**image, "recipient": "user"}
+
+    @property
+    def _needs_pictures(self) -> bool:
+        """Return whether every action has to be answered with a picture, as OpenAI's computer tool wants it."""
+        endpoint = self._agent.llm.endpoint
+        return (
+            endpoint is not None and endpoint.wire == "responses" and kind_of("responses", endpoint.model) is not None
+        )
 
     def _list(self, lines: list[str]) -> list[str]:
         """Return the list of what is on the screen, or its changes if they are much shorter."""

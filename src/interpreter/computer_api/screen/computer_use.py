@@ -1,16 +1,16 @@
 """The computer tools that some models are trained on: how to offer them, and their actions as Python.
 
-An action becomes a line of Python that calls `computer`, so it is shown, approved, recorded and run like any other
-block. The reply itself goes back to the model in its original form.
+An action becomes a line of Python that calls `computer`.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
+
+from interpreter.llm.native_tools import NativeTool
 
 TOOL = "computer"  # the type of the tool's entry among the tools, and its name at Anthropic
 _WAIT = 2  # seconds, where the model does not say how long
@@ -30,6 +30,11 @@ class ModelScreen:
     def on_screen(self, x: float, y: float) -> tuple[int, int]:
         """Convert a position in the picture to a position on the screen."""
         return round(self.left + x * self.scale), round(self.top + y * self.scale)
+
+    def tool(self, wire: str, model: str) -> ComputerTool | None:
+        """Return the computer tool that a model is trained on; None if it acts through code alone."""
+        kind = kind_of(wire, model)
+        return ComputerTool(kind, self) if kind is not None else None
 
 
 @dataclass(frozen=True)
@@ -69,14 +74,30 @@ def kind_of(wire: str, model: str) -> ComputerToolSpec | None:
     return next(fitting, None)
 
 
-def screen_in(tools: Sequence[Mapping[str, Any]] | None) -> ModelScreen | None:
-    """Return the screen of a request's computer tool; None without such a tool."""
-    return next((ModelScreen(**tool[TOOL]) for tool in tools or () if tool["type"] == TOOL), None)
+class ComputerTool(NativeTool):
+    """The computer tool of one provider, for a screen."""
 
+    def __init__(self, kind: ComputerToolSpec, screen: ModelScreen) -> None:
+        size = {"width": screen.width, "height": screen.height}
+        if kind.wire == "anthropic":
+            zoom = {"enable_zoom": True} if kind.tool >= "computer_2025112" else {}
+            entry = {"name": TOOL, **{f"display_{name}_px": pixels for name, pixels in size.items()}, **zoom}
+        elif kind.tool == TOOL:
+            entry = {}
+        else:
+            system = {"darwin": "mac", "windows": "windows"}.get(screen.system, "linux")
+            entry = {**{f"display_{name}": pixels for name, pixels in size.items()}, "environment": system}
+        super().__init__(type=kind.tool, **entry)
+        self.beta, self.screen = kind.beta, screen
 
-def as_call(code: str) -> str:
-    """Return the arguments of a call that runs this code."""
-    return json.dumps({"language": "python", "code": code}, ensure_ascii=False)
+    def to_code(self, call: Mapping[str, Any]) -> str:
+        if "input" in call:
+            return actions_to_python([call["input"]], self.screen)
+        actions = call.get("actions") or [call.get("action") or {}]
+        warnings = [
+            check.get("message") or check.get("code") or "" for check in call.get("pending_safety_checks") or ()
+        ]
+        return actions_to_python(actions, self.screen, warnings)
 
 
 def actions_to_python(actions: Sequence[Mapping[str, Any]], screen: ModelScreen, warnings: Sequence[str] = ()) -> str:
