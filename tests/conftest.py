@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import ipaddress
 import os
+import re
 import shutil
 import signal
 import sys
@@ -16,6 +17,8 @@ from typing import Any
 import psutil
 import pytest
 from hypothesis import HealthCheck, settings
+
+from interpreter.leaves import ROWS, Leaf
 
 SOURCE = Path(__file__).parent.parent / "src"
 SYSTEM_PACKAGES = {"node": "nodejs", "xrandr": "x11-xserver-utils", "rg": "ripgrep"}
@@ -39,6 +42,28 @@ def pytest_configure(config: pytest.Config) -> None:
     unhurried = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
     settings.register_profile("suite", derandomize=not wants_others, **unhurried)
     settings.load_profile("suite")
+
+
+def pytest_ignore_collect(collection_path: Path) -> bool | None:
+    """Leave out test files that import a leaf which `WITHOUT_LEAF` says is deleted."""
+    if (leaf := _deleted_leaf()) is None or collection_path.suffix != ".py":
+        return None
+    needed = re.compile(rf"interpreter\.{re.escape(leaf.package)}\b")
+    return bool(needed.search(collection_path.read_text(encoding="utf-8"))) or None
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport() -> Iterator[None]:
+    """Skip a test that failed because a leaf is deleted, if what it used said so."""
+    outcome = yield
+    report, leaf = outcome.get_result(), _deleted_leaf()  # type: ignore[attr-defined]
+    if leaf is not None and report.failed and f"{leaf.about} is not part of this installation" in report.longreprtext:
+        report.outcome, report.longrepr = "skipped", (str(__file__), 1, f"{leaf.name} is deleted")
+
+
+def _deleted_leaf() -> Leaf | None:
+    name = os.environ.get("WITHOUT_LEAF")
+    return next((leaf for leaf in ROWS if leaf.name == name), None) if name else None
 
 
 def pytest_collection_finish() -> None:

@@ -1,4 +1,8 @@
-"""Each leaf can be deleted: the rest imports, explains itself and answers, and what needs it says how to get it."""
+"""Each leaf can be deleted: the rest imports, explains itself and answers, and what needs it says how to get it.
+
+`make test-full` also runs the other suites without it. There, a test that needs the leaf may fail only with the
+message that says so.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,8 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -26,7 +32,8 @@ LANGUAGE_PACKAGES = sorted(
     }
 )
 PROGRAM = """
-import contextlib, io, json, sys
+import contextlib, io, json, sys, yaml
+import docs_site
 import interpreter
 from interpreter import OpenInterpreter, leaves
 from interpreter.frontends import cli
@@ -51,6 +58,8 @@ report["magics"] = printed(lambda: magics.run(Terminal(plain=True), asked, "%hel
 report["languages"] = [each.name for each in asked.computer.languages]
 report["computer"] = asked.computer.run("python", "print(computer.help())")[0]["content"]
 report["answer"] = asked.chat("go", display=False)
+with open(sys.argv[3]) as file:
+    report["pages"] = str(docs_site.navigation(yaml.load(file, yaml.BaseLoader)["nav"]))
 report["errors"] = [error_of(reference) for reference in json.loads(sys.argv[2])]
 print(json.dumps(report, default=str))
 """
@@ -64,22 +73,29 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def report_without(source: Path, package: str, references: list[str]) -> dict[str, object]:
+@contextmanager
+def without(source: Path, package: str) -> Iterator[None]:
     path = source.joinpath(*package.split("."))
     path = path if path.is_dir() else path.with_suffix(".py")
     hidden = source / "deleted"
     path.rename(hidden)
     try:
+        yield
+    finally:
+        hidden.rename(path)
+
+
+def report_without(source: Path, package: str, references: list[str]) -> dict[str, object]:
+    with without(source, package):
         with ModelServer([tool_call("python", "print(6 * 7)"), text("42, as you see.")]) as server:
-            command = [sys.executable, "-c", PROGRAM, server.base_url, json.dumps(references)]
-            env = {**os.environ, "PYTHONPATH": str(source)}
+            navigation = str(ROOT / "mkdocs.yml")
+            command = [sys.executable, "-c", PROGRAM, server.base_url, json.dumps(references), navigation]
+            env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(source), str(ROOT / "scripts")])}
             done = subprocess.run(command, capture_output=True, text=True, timeout=120, env=env)
         assert done.returncode == 0, done.stderr
         report: dict[str, object] = json.loads(done.stdout.splitlines()[-1])
         assert str(report["file"]).startswith(str(source))
         return report
-    finally:
-        hidden.rename(path)
 
 
 def references_of(leaf: Leaf) -> list[str]:
@@ -96,6 +112,8 @@ def test_the_rest_works_without_a_leaf(source: Path, leaf: Leaf) -> None:
     assert not any(f"  --{flag.name} " in str(report["help"]) for flag in leaf.flags)
     assert not any(f"%{magic.name} " in str(report["magics"]) for magic in leaf.magics)
     assert "42" in str(report["answer"])
+    assert "undo.md" in str(report["pages"])
+    assert not any(f"'{page}'" in str(report["pages"]) for page in leaf.docs)
     hint = f"MissingLeafError: {leaf.about} is not part of this installation. Install Open Interpreter again to get it."
     assert set(report["errors"]) == {hint}  # type: ignore[call-overload]
 
@@ -107,3 +125,24 @@ def test_the_rest_works_without_a_language(source: Path, package: str) -> None:
     assert gone
     assert set(report["languages"]) == {row.name for row in LANGUAGES} - gone  # type: ignore[call-overload]
     assert "42" in str(report["answer"])
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("leaf", ROWS, ids=lambda leaf: leaf.name)
+def test_the_other_suites_pass_without_a_leaf(source: Path, leaf: Leaf) -> None:
+    with without(source, f"interpreter.{leaf.package}"):
+        command = [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-q",
+            "-n",
+            "2",
+            "-p",
+            "no:cacheprovider",
+            "tests",
+            "--ignore=tests/project",
+        ]
+        env = {**os.environ, "PYTHONPATH": str(source), "WITHOUT_LEAF": leaf.name}
+        done = subprocess.run(command, capture_output=True, text=True, env=env, cwd=ROOT, timeout=3600)
+    assert done.returncode == 0, done.stdout[-5000:]
