@@ -155,6 +155,17 @@ ROWS: tuple[Leaf, ...] = (
         extra="os",
         docs=("screen.md", "os-mode.md"),
         settings=("os", "os_max_steps", "os_apps"),
+        magics=(
+            Magic(
+                "Sessions",
+                "replay",
+                "interpreter.computer_api.screen.commands:replay",
+                "screen steps",
+                "Show again what the model did on the screen in the last turn, or in turn N.",
+                "[N]",
+                ("%replay", "%replay 2"),
+            ),
+        ),
         prompt=(Part("os", "interpreter.computer_api.screen.os_mode:prompt_lines"),),
         observers=(Part("os", "interpreter.computer_api.screen.os_mode:ScreenControl"),),
     ),

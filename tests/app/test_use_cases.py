@@ -14,6 +14,7 @@ from conversation import Chatting, chatting
 from interpreter import OpenInterpreter
 from interpreter.app import attachments, checkpoints, conversations, exports, models, own_blocks, result_of
 from interpreter.errors import ConversationFileError, LanguageNotFound, UndoError, UsageError
+from interpreter.script.verify import verify
 from interpreter.session import ANSWER, APPROVE, REFUSE, Answer, Event, Question
 from model_server import text, tool_call
 
@@ -239,8 +240,8 @@ def test_a_conversation_is_exported_and_verified(chatting: Chatting, tmp_path: P
     script = result_of(exports.export(interpreter, "script", str(tmp_path / "script")))
     assert script is not None and script.program is not None and script.program.kept == 1
     interpreter.auto_run = False
-    assert answered(interpreter, exports.verify(interpreter, script), REFUSE) is None
-    report = answered(interpreter, exports.verify(interpreter, script), APPROVE)
+    assert answered(interpreter, verify(interpreter, script), REFUSE) is None
+    report = answered(interpreter, verify(interpreter, script), APPROVE)
     assert report.same == ["a"] and report.reproduced
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from interpreter import OpenInterpreter
 from interpreter.app import exports, result_of
 from interpreter.errors import ExportError
+from interpreter.script.verify import verify
 from interpreter.session import APPROVE, Answer
 
 LIBRARY = '#include <fcntl.h>\n__attribute__((constructor)) static void run(void) { open("PROOF", O_CREAT | O_WRONLY, 0600); }'
@@ -61,7 +62,7 @@ def attack(name: str, folder: Path) -> str:
         exported = result_of(exports.export(interpreter, "script"))
         assert exported is not None and exported.path.parent == workspace
         with interpreter.session.questions.answerable(can_answer, lambda question: Answer(APPROVE)):
-            return str(result_of(exports.verify(interpreter, exported)))
+            return str(result_of(verify(interpreter, exported)))
     except ExportError as error:
         return f"ExportError: {error}"
     finally:

@@ -10,10 +10,11 @@ import pytest
 
 from interpreter import OpenInterpreter
 from interpreter.app import result_of
-from interpreter.app.exports import export, verify
+from interpreter.app.exports import export
 from interpreter.host import processes
 from interpreter.runtimes.data_stack import make, stack_folder
 from interpreter.runtimes.environments import choose
+from interpreter.script.verify import verify
 from interpreter.session import APPROVE, Answer
 from package_index import package_index
 from sandbox.conftest import Inside

@@ -7,10 +7,10 @@ import sys
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from interpreter.app import perform
-from interpreter.errors import ExportError, UsageError
+from interpreter.errors import UsageError
 from interpreter.export import (
     EXPORTERS,
     ExportedConversation,
@@ -23,19 +23,15 @@ from interpreter.export import (
 )
 from interpreter.export import write as write_file
 from interpreter.leaves import load
-from interpreter.questions import Confirm, Question
 from interpreter.session import Actor, Do, Event
-from interpreter.session.journal.reader import Entry, RecordedBlock, entries_from_messages, entries_from_session
+from interpreter.session.journal.reader import Entry, entries_from_messages, entries_from_session
 
 if TYPE_CHECKING:
     from interpreter.api import OpenInterpreter
     from interpreter.runtimes.launch import RuntimeContext
-    from interpreter.sandbox.containment import Containment
     from interpreter.script.program import Installed
-    from interpreter.script.verify import VerifyReport
 
 TABLE_FILES = ("csv", "tsv", "parquet", "xlsx")
-VERIFY = "Run the program again, in a copy of this folder?"
 
 
 @dataclass
@@ -66,9 +62,9 @@ def export(
     from interpreter.llm.secrets import replace_secrets
 
     def installed() -> Installed:
-        shared = _runtime_context(interpreter)
+        shared = runtime_context(interpreter)
         listed: Installed = load("interpreter.script.program:installed_for")(
-            _python(shared), shared.environment(), shared.containment
+            python_of(shared), shared.environment(), shared.containment
         )
         return listed
 
@@ -115,43 +111,11 @@ def export_table(
     return file
 
 
-def verify(interpreter: OpenInterpreter, exported: Export) -> Generator[Event, None, VerifyReport | None]:
-    """Run an exported script in a sandbox, a fresh process and a copy of the folder, and compare what it makes.
-
-    Always asks first; None if the answer was not a yes.
-    """
-    program = exported.program
-    assert program is not None
-
-    def run() -> VerifyReport:
-        shared = _runtime_context(interpreter)
-        environment = shared.python_environment()
-        verification = load("interpreter.script.verify:Verification")(
-            program.text,
-            _python(shared),
-            Path(interpreter.workspace),
-            program.pictures,
-            next((entry.at for entry in exported.entries if isinstance(entry, RecordedBlock)), None),
-            shared.environment(),
-            cast("Containment | None", shared.containment),
-            environment.folder if environment.is_layer else "",
-            environment.stack,
-        )
-        try:
-            return verification.run()  # type: ignore[no-any-return]
-        except OSError as error:
-            raise ExportError(f"The program could not be verified: {error}") from error
-
-    where = load("interpreter.script.verify:place_of_run")(_runtime_context(interpreter).containment)
-    question = Question(Confirm(f"{VERIFY} {where}", "verify", details=exported))
-    return (yield from perform(interpreter, Do("verify", run, "an export is being verified", question=question)))  # type: ignore[no-any-return]
-
-
-def _runtime_context(interpreter: OpenInterpreter) -> RuntimeContext:
+def runtime_context(interpreter: OpenInterpreter) -> RuntimeContext:
     """Apply the sandbox that the settings ask for now, then return the context of the runtimes."""
     interpreter.runtimes.apply_sandbox()
     return interpreter.runtimes.context
 
 
-def _python(shared: RuntimeContext) -> str:
+def python_of(shared: RuntimeContext) -> str:
     return sys.executable if shared.python == "in-process" else shared.python_environment().python

@@ -10,20 +10,28 @@ import json
 import os
 import stat
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import cast
 
+from interpreter.api import OpenInterpreter
+from interpreter.app import perform
+from interpreter.app.exports import Export, python_of, runtime_context
 from interpreter.errors import ExportError, SandboxUnavailableError
 from interpreter.export.documents import picture
 from interpreter.host.files import Folder
 from interpreter.host.processes import Completed
 from interpreter.messages import Message
+from interpreter.questions import Confirm, Question
 from interpreter.runtimes.launch import Start, run_to_end
 from interpreter.sandbox.containment import Containment, check_available
 from interpreter.sandbox.sandbox import Sandbox
+from interpreter.session import Do, Event
+from interpreter.session.journal.reader import RecordedBlock
 
+VERIFY = "Run the program again, in a copy of this folder?"
 MAX_BYTES = 500_000_000
 MAX_FILES = 10_000
 TIMEOUT = 600.0
@@ -266,3 +274,37 @@ def stamps(folder: Folder) -> dict[str, tuple[int, int]]:
                     f"MB). Run the program in a separate folder."
                 )
     return files
+
+
+def verify(interpreter: OpenInterpreter, exported: Export) -> Generator[Event, None, VerifyReport | None]:
+    """Run an exported script in a sandbox, a fresh process and a copy of the folder, and compare what it makes.
+
+    Always asks first; None if the answer was not a yes.
+    """
+    program = exported.program
+    assert program is not None
+
+    def run() -> VerifyReport:
+        shared = runtime_context(interpreter)
+        environment = shared.python_environment()
+        verification = Verification(
+            program.text,
+            python_of(shared),
+            Path(interpreter.workspace),
+            program.pictures,
+            next((entry.at for entry in exported.entries if isinstance(entry, RecordedBlock)), None),
+            shared.environment(),
+            cast("Containment | None", shared.containment),
+            environment.folder if environment.is_layer else "",
+            environment.stack,
+        )
+        try:
+            return verification.run()
+        except OSError as error:
+            raise ExportError(f"The program could not be verified: {error}") from error
+
+    where = place_of_run(runtime_context(interpreter).containment)
+    question = Question(Confirm(f"{VERIFY} {where}", "verify", details=exported))
+    action = Do("verify", run, "an export is being verified", question=question)
+    report: VerifyReport | None = yield from perform(interpreter, action)
+    return report

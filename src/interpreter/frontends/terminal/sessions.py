@@ -15,7 +15,6 @@ from interpreter.app import conversations, exports, result_of
 from interpreter.console_text import PROSE, visible
 from interpreter.errors import ConversationNotFoundError, NotRestorableError, UsageError
 from interpreter.export import EXPORTERS
-from interpreter.frontends.terminal.approval import yes_or_no
 from interpreter.frontends.terminal.chat import connect, follow, replay, show_block
 from interpreter.frontends.terminal.render.ansi import cells, clip
 from interpreter.frontends.terminal.widgets import choose_row, search_row
@@ -23,12 +22,10 @@ from interpreter.llm.usage import in_dollars
 from interpreter.questions import APPROVE, REFUSE, Answer, Question
 from interpreter.session import Event
 from interpreter.session.journal import SavedSession, Summary, last_in
-from interpreter.session.journal.reader import Entry, RecordedBlock, Said, Shown, entries_from_session
 
 if TYPE_CHECKING:
     from interpreter.api import OpenInterpreter
     from interpreter.frontends.terminal.terminal import Terminal
-    from interpreter.script.verify import VerifyReport
 
 _WIDE = 100  # columns
 _NUMBERED = 20  # rows that can be chosen by number
@@ -184,7 +181,6 @@ def rerun(terminal: Terminal, interpreter: OpenInterpreter, language: str = "", 
 
 
 _SESSIONS = 20  # that are listed
-_VERIFIED_NAMES = 10
 
 
 # -- saved conversations -------------------------------------------------------------------------------------------
@@ -240,113 +236,30 @@ def load_messages(terminal: Terminal, interpreter: OpenInterpreter, argument: st
 # -- exports -------------------------------------------------------------------------------------------------------
 
 
-def export(form: str, terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
-    """Write the conversation to the path that was typed, as the flags beside it say."""
+def export(
+    form: str, terminal: Terminal, interpreter: OpenInterpreter, argument: str, more: Sequence[str] = ()
+) -> tuple[exports.Export | None, set[str]]:
+    """Write the conversation to the path that was typed, and return it with the flags beside it.
+
+    `more`: flags that only this form has.
+    """
     try:
         given = shlex.split(argument)
     except ValueError:
         given = [argument]
     flags = {each for each in given if each.startswith("--")}
     path = " ".join(each for each in given if not each.startswith("--"))
-    known = ("--force", "--keep-secrets", *(("--all", "--verify") if form == "script" else ()))
+    known = ("--force", "--keep-secrets", *more)
     if unknown := sorted(flags - set(known)):
         raise UsageError(f"There is no {unknown[0]} here, only {' and '.join(known)}.")
     force, keep_secrets, whole = (flag in flags for flag in ("--force", "--keep-secrets", "--all"))
     exported = result_of(exports.export(interpreter, form, path, force, keep_secrets, whole))
     if exported is None:
         terminal.display.line("There is nothing to export yet.")
-        return
+        return None, flags
     made = exported.program
     what = EXPORTERS[form].title if made is None else f"A program with {made.kept} of {made.blocks} blocks"
     terminal.display.line(
         "\n".join([f"{what} was saved to {exported.path}.", *(f"- {note}" for note in exported.notes)])
     )
-    if "--verify" not in flags:
-        return
-    report = follow(
-        interpreter,
-        exports.verify(interpreter, exported),
-        lambda asked: yes_or_no(terminal, asked.chunk["content"]["content"]),
-    )
-    if report is None:
-        terminal.display.line("Not verified.")
-    else:
-        terminal.display.line("\n".join(_report_lines(report)), "" if report.reproduced else "error")
-
-
-def _report_lines(report: VerifyReport) -> list[str]:
-    if not report.ran:
-        ending = "did not finish in time" if report.exit_code is None else f"ended with exit code {report.exit_code}"
-        return [f"Not verified: a fresh run {ending}.", report.output.strip()]
-    if report.reproduced:
-        lines = ["Verified: a fresh run produced identical results."]
-    elif report.different or any(report.pictures):
-        lines = ["Not verified: a fresh run produced different results."]
-    else:
-        lines = ["Partly verified: a fresh run worked, but not everything could be checked."]
-    checked = {"the same": report.same, "different": report.different, "not checked": report.unknown}
-    for what, names in checked.items():
-        lines += [f"- {what}: {name}" for name in names[:_VERIFIED_NAMES]]
-        if len(names) > _VERIFIED_NAMES:
-            lines.append(f"- {what}: {len(names) - _VERIFIED_NAMES} more")
-    lines += [f"- figure {number}: {problem or 'the same'}" for number, problem in enumerate(report.pictures, 1)]
-    if report.needed_results:
-        lines.append("- It needs files that the session created or changed.")
-    if not (report.pictures or any(checked.values())):
-        lines.append("- It produces no files or figures to compare.")
-    return lines
-
-
-# -- what was done on the screen -----------------------------------------------------------------------------------
-
-
-def replay_screen(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
-    if interpreter.journal.path is None:
-        terminal.display.line("Nothing of this conversation is saved yet.")
-        return
-    session = SavedSession.open(interpreter.journal.path)
-    turns: list[list[Entry]] = []  # each begins with a message of the user
-    for entry in entries_from_session(session):
-        if isinstance(entry, Said) and entry.role == "user":
-            turns.append([])
-        if turns:
-            turns[-1].append(entry)
-    if not argument:  # the last one in which the model used the screen
-        number = next((n for n in range(len(turns), 0, -1) if _has_actions(turns[n - 1])), len(turns))
-    else:
-        number = int(argument) if argument.isdecimal() else 0
-    if not 0 < number <= len(turns):
-        known = f"Turns 1 to {len(turns)} are available" if turns else "There are none yet"
-        raise UsageError(f"Give the number of a turn, for example %replay 1. {known}.")
-    first, *rest = turns[number - 1]
-    request = " ".join(first.text.split()) if isinstance(first, Said) else ""
-    terminal.display.line(f"Turn {number}: {request}")
-    if not _has_actions(rest):
-        terminal.display.line("The model didn't use the screen in this turn.")
-        return
-    for entry in rest:
-        if isinstance(entry, Shown):
-            _show_picture(terminal, entry.message)
-        elif isinstance(entry, RecordedBlock):
-            for call in entry.calls:
-                when = time.strftime("%H:%M:%S", time.localtime(call["time"])) if call.get("time") else ""
-                outcome = {"failed": ", failed", "refused": ", not allowed"}.get(str(call.get("outcome")), "")
-                why = f": {' '.join(str(call['error']).split())}" if call.get("error") else ""
-                took = f"({call.get('seconds', 0):.1f} s{outcome}{why})"
-                terminal.display.line(f"{when}  {call.get('told')}  {took}".strip())
-                for reference in call.get("pictures", ()):
-                    picture = {"type": "image", "format": "base64.png", "content": session.blobs.get(reference)}
-                    _show_picture(terminal, picture)
-            for output in entry.outputs:
-                _show_picture(terminal, output)
-    terminal.display.finish()
-
-
-def _has_actions(turn: Sequence[Entry]) -> bool:
-    return any(getattr(entry, "calls", ()) for entry in turn)
-
-
-def _show_picture(terminal: Terminal, message: Mapping[str, Any]) -> None:
-    if message.get("type") == "image":
-        kind, content = str(message.get("format", "")), message.get("content", "")
-        terminal.display.show({"role": "computer", "type": "image", "format": kind, "content": content})
+    return exported, flags

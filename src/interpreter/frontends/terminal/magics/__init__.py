@@ -36,7 +36,7 @@ class Command(NamedTuple):
     arguments: str
     brief: str  # for the overview; empty: another command's names it
     help: str
-    run: Callable[[Terminal, OpenInterpreter, str], None]
+    run: Callable[[Terminal, OpenInterpreter, str], object]
     examples: tuple[str, ...] = ()
 
 
@@ -231,9 +231,6 @@ GROUPS: dict[str, tuple[Command, ...]] = {
         Command("rerun", "[language]", "run code again",
                 "Run the blocks of this conversation again to restore their variables.",
                 sessions.rerun, ("%rerun", "%rerun python")),
-        Command("replay", "[N]", "screen steps",
-                "Show again what the model did on the screen in the last turn, or in turn N.",
-                sessions.replay_screen, ("%replay", "%replay 2")),
     ),
     "Save": (
         Command("jupyter", "[path]", "a notebook", "Export the conversation as a runnable notebook.",
