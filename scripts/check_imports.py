@@ -99,7 +99,6 @@ TYPES_ONLY = {
     ("computer_api", "computer_api.screen"): "the types of the tools",
     ("computer_api", "computer_api.people"): "the types of the tools",
     ("computer_api", "computer_api.browser"): "the types of the tools",
-    ("agent", "computer_api.screen"): "what a row leads to",
     ("runtimes.pool", "computer_api"): "the computer whose runtimes they are",
     ("app", "script"): "what a row leads to",
     ("export", "script"): "what a row leads to",

@@ -132,7 +132,7 @@ class Leaf(NamedTuple):
     endings: tuple[Part, ...] = ()  # (agent) -> what went wrong, at the end of a run without a chat
     follow_ups: tuple[Part, ...] = ()  # (agent, block) -> actions to perform after a block of its model that worked
     undo: tuple[Part, ...] = ()  # (agent, plan) -> the `session.checkpoints.checkpoint.FolderPlan` of its repositories
-    observers: tuple[Part, ...] = ()  # (agent) -> what watches a turn, like `os_mode.ScreenControl`
+    observers: tuple[Part, ...] = ()  # (agent) -> an `agent.observer.TurnObserver`, or None
     hosts: tuple[ModelHost, ...] = ()
     public: tuple[str, ...] = ()  # references of what can be imported from `interpreter` itself
     names: tuple[CodeName, ...] = ()
@@ -167,7 +167,7 @@ ROWS: tuple[Leaf, ...] = (
             ),
         ),
         prompt=(Part("os", "interpreter.computer_api.screen.os_mode:prompt_lines"),),
-        observers=(Part("os", "interpreter.computer_api.screen.os_mode:ScreenControl"),),
+        observers=(Part("os", "interpreter.computer_api.screen.os_mode:watch_screen"),),
     ),
     Leaf(
         name="browser",

@@ -18,10 +18,10 @@ from interpreter.session.journal import Recorder
 from interpreter.tools import Toolbox, execute_tool, package_tools
 
 if TYPE_CHECKING:
+    from interpreter.agent.observer import TurnObserver
     from interpreter.agent.prompt import SystemPrompt
     from interpreter.agent.turn import Turn
     from interpreter.computer_api import Computer
-    from interpreter.computer_api.screen.os_mode import ScreenControl
     from interpreter.config.settings import InterpreterSettings
     from interpreter.llm import Llm
     from interpreter.llm.limits import Budget
@@ -121,10 +121,15 @@ class Agent:
                             self._toolbox.add(tool)
         return self._toolbox
 
-    def observer(self) -> ScreenControl | None:
-        """Make what watches a turn, if a leaf that is in use has something that does."""
-        makes = (part.make for leaf in ROWS for part in leaf.observers if self.uses(part))
-        return next((load(make)(self) for make in makes), None)
+    def observers(self) -> list[TurnObserver]:
+        """Make what watches a turn, for the leaves in use."""
+        makes = [part.make for leaf in ROWS for part in leaf.observers if self.uses(part)]
+        return [observer for make in makes if (observer := load(make)(self)) is not None]
+
+    @property
+    def is_observed(self) -> bool:
+        """Return whether leaves watch its turns, and show the model more than it asked for."""
+        return any(self.uses(part) for leaf in ROWS for part in leaf.observers)
 
     def forecast(self, review: BlockReview, context: ActionContext) -> Forecast | None:
         """Find out what a leaf in use adds to the question about a block."""

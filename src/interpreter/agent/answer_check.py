@@ -64,7 +64,7 @@ class AnswerCheck:
             agent.llm.profile.reviews_answers and any(map(self._exists, FILE_NAME.findall(self.request)))
         )
         # A picture that the model has seen may say anything.
-        has_seen = agent.settings.os or any((m["role"], m["type"]) == ("user", "image") for m in agent.messages)
+        has_seen = agent.is_observed or any((m["role"], m["type"]) == ("user", "image") for m in agent.messages)
         if not agent.settings.check_answers or has_seen or not has_read:
             return []
         return ungrounded(answer, self._sources(), self._exists)

@@ -95,9 +95,9 @@ class SystemPrompt:
         profile = agent.llm.profile.name
         is_chosen = sources(computer)["computer.import_computer_api"] != "default"
         # A longer prompt costs a small model more than tools that it cannot handle are worth.
-        is_fit = profile == "full" or (profile == "short" and is_chosen) or agent.settings.os
+        is_fit = profile == "full" or (profile == "short" and is_chosen) or agent.is_observed
         is_in_terminal = agent.settings.in_terminal_interface and not is_chosen
-        is_on = computer.import_computer_api or agent.settings.os or is_in_terminal
+        is_on = computer.import_computer_api or agent.is_observed or is_in_terminal
         return read_prompt("computer") if is_on and is_fit else ""
 
     def _leaves(self) -> Iterator[str]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from interpreter.agent.answer_check import AnswerCheck
 from interpreter.agent.guards import BlockGuard, StuckDetector, explain, failure_of, without_failures
+from interpreter.agent.observer import TurnObserver
 from interpreter.agent.small_models import (
     NOTHING_CHANGED,
     asks_for_change,
@@ -29,7 +30,6 @@ from interpreter.tools.toolbox import problem_with, read_arguments
 
 if TYPE_CHECKING:
     from interpreter.agent.agent import Agent
-    from interpreter.computer_api.screen.os_mode import ScreenControl
 
 Step = Chunk | Event  # what a turn yields inside: chunks to publish, and events that the session has published
 
@@ -81,7 +81,7 @@ class Turn(Action):
         self._review: str | None = None  # what the model is asked about its answer; at most once
         self._missing = ""  # what that names as missing
         self._fold = Fold(lambda: agent.messages, settings.max_output)
-        self._control: ScreenControl | None = None
+        self._observers: list[TurnObserver] = []
 
     # -- for the pipeline ------------------------------------------------------------------------------------------
 
@@ -117,8 +117,8 @@ class Turn(Action):
         agent.journal.open()
 
     def check(self, call: ToolCall) -> None:
-        if self._control is not None:
-            self._control.check(call)
+        for observer in self._observers:
+            observer.check(call)
 
     def stop(self) -> None:
         self.agent.llm.cancel()
@@ -131,7 +131,7 @@ class Turn(Action):
         """Yield every event of the turn, recorded before it is yielded."""
         agent, publisher, journal = self.agent, self._publisher, self.agent.journal
         self._answer_check = AnswerCheck(agent)
-        self._control = agent.observer()
+        self._observers = agent.observers()
         try:
             journal.begin_turn(self._fold, publisher.ids)
             agent.timeline.begin_turn(agent)
@@ -149,8 +149,9 @@ class Turn(Action):
                         unsaved, journal.notice = journal.notice, None
                         yield from publisher.publish(unsaved)
             yield from publisher.close()
-            for chunk in self._control.farewell() if self._control is not None else ():
-                yield from publisher.publish(chunk)
+            for observer in self._observers:
+                for chunk in observer.farewell():
+                    yield from publisher.publish(chunk)
             self.ending = "stopped" if self.is_cancelled() else self.ending or "answered"
             self.outcome = "cancelled" if self.ending == "stopped" else "done"
             for chunk in self._closing_notices():
@@ -163,8 +164,8 @@ class Turn(Action):
             self._fold.close()
             journal.announce(publisher.ids, self._fold)
             journal.end_turn()
-            if self._control is not None:
-                self._control.end()
+            for observer in self._observers:
+                observer.end()
 
     def _closing_notices(self) -> Iterator[Chunk]:
         """Say why the turn ended, and what the answer leaves out."""
@@ -183,13 +184,8 @@ class Turn(Action):
     def _converse(self) -> Generator[Step]:
         """Ask, and as long as blocks ran, ask again."""
         prodding, requests = False, 0
-        if self._control is not None:
-            try:
-                self.agent.computer.display.size()
-            except InterpreterError:  # a block that uses the screen ends with this error, which says what is missing
-                self._control = None
-            else:
-                yield from self._control.begin()
+        for observer in self._observers:
+            yield from observer.begin()
         last = self.agent.messages[-1] if self.agent.messages else {}
         if last.get("role") == "assistant" and last.get("type") == "code":
             last["format"], last["content"] = repaired(last.get("format", "python"), last["content"])
@@ -422,7 +418,7 @@ class Turn(Action):
                 self._tell_files()
 
     def _performed(self, action: Action, fields: Chunk | None = None) -> Generator[Step]:
-        """Perform it, with a picture of the screen at its end in OS mode. Its chunks get these fields."""
+        """Perform it, with what the observers add at its end. Its chunks get these fields."""
         agent, publisher = self.agent, self._publisher
         publisher.fields = fields or {}
         performance = agent.session.perform(action, agent.actor, publisher=publisher)
@@ -436,11 +432,12 @@ class Turn(Action):
                             self._answer_check.written.add(each["path"])
                             if each["what"] != "touched" or each["path"] not in self._untold:
                                 self._untold[each["path"]] = each
-                    case {"type": "status", "format": "call"} if self._control is not None:
-                        self._control.called(chunk["content"])
-                if "ended" in chunk and self._control is not None:
-                    yield from self._control.after_block()
-                    if self._control.is_stuck:
+                    case {"type": "status", "format": "call"}:
+                        for observer in self._observers:
+                            observer.called(chunk["content"])
+                for observer in self._observers if "ended" in chunk else ():
+                    yield from observer.after_block()
+                    if observer.is_stuck:
                         self._end("no effect")
                 yield event
         publisher.fields = {}

@@ -10,6 +10,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from interpreter.agent.observer import TurnObserver
 from interpreter.computer_api.screen.computer_use import ModelScreen, kind_of
 from interpreter.computer_api.screen.desktop import find_application, find_window, names_of
 from interpreter.computer_api.screen.display.display import screen_of
@@ -49,7 +50,16 @@ def prompt_lines(agent: Agent) -> str:
     return read_prompt("os")
 
 
-class ScreenControl:
+def watch_screen(agent: Agent) -> ScreenControl | None:
+    """Watch a turn in OS mode; None without a screen. A block that uses it then ends with an error that says why."""
+    try:
+        agent.computer.display.size()
+    except InterpreterError:
+        return None
+    return ScreenControl(agent)
+
+
+class ScreenControl(TurnObserver):
     """One turn in OS mode, where there is a screen."""
 
     def __init__(self, agent: Agent) -> None:
@@ -100,8 +110,8 @@ class ScreenControl:
             yield from self._show("The screen after that", acted)
 
     @property
-    def is_stuck(self) -> bool:
-        """Whether several actions in a row had no visible effect."""
+    def is_stuck(self) -> bool:  # type: ignore[override]
+        """Return whether several actions in a row had no visible effect."""
         return self._without_effect >= END_AFTER
 
     def farewell(self) -> Generator[Chunk]:
