@@ -145,7 +145,6 @@ class ConsoleText:
 
     @property
     def cut(self) -> bool:
-        """Whether something is left out."""
         return self._settled.total + len(self._line) > self._settled.limit
 
     def _overwrite(self, text: str) -> None:

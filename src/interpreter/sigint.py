@@ -68,7 +68,6 @@ class SigintHandler:
         self.on_sigint(_in_user_code)
 
     def on_sigint(self, in_user_code: bool) -> None:
-        """Handle Ctrl-C."""
         raise NotImplementedError
 
     @contextlib.contextmanager

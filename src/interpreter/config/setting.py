@@ -150,7 +150,6 @@ _KINDS: dict[str, tuple[Callable[[Any], bool], Callable[[Any], Any] | None]] = {
 
 
 def expected(row: Setting) -> str:
-    """Describe what the setting takes."""
     accepted = " or ".join(map(repr, row.choices)) if row.choices else row.kind
     return f"{accepted} or None" if row.optional else accepted
 

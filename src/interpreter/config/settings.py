@@ -59,7 +59,6 @@ def _prompt(name: str) -> Default:
 
 
 def read_prompt(name: str) -> str:
-    """Return the text of a file in prompts/."""
     from pathlib import Path
 
     file = Path(__file__).parents[1] / "agent" / "prompts" / f"{name}.md"

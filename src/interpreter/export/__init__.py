@@ -33,8 +33,6 @@ _NOTE = re.compile(r"\[redacted: [^\]\n]{1,200}\]")
 
 @dataclass(frozen=True)
 class ExportedConversation:
-    """The input of an export."""
-
     entries: Sequence[Entry]
     title: str
     registry: Registry = BUILT_IN
@@ -88,7 +86,6 @@ EXPORTERS = {
 
 
 def title_of(entries: Sequence[Entry]) -> str:
-    """Derive a title from the first line that the user wrote."""
     user_texts = (entry.text for entry in entries if isinstance(entry, Said) and entry.role == "user")
     line = next((line.strip() for text in user_texts for line in text.splitlines() if line.strip()), "Conversation")
     return line if len(line) <= TITLE_LENGTH else line[: TITLE_LENGTH - 1].rstrip() + "…"

@@ -43,8 +43,6 @@ class PlainText:
 
 @dataclass(frozen=True)
 class ImageFile:
-    """An image file."""
-
     mime: str
     content: bytes
 
@@ -56,8 +54,6 @@ class ImageFile:
 
 @dataclass(frozen=True)
 class Page:
-    """HTML that code displayed."""
-
     html: str
 
 
@@ -271,8 +267,6 @@ class Renderer:
 
 
 class _PageWriter:
-    """Turns entries into HTML."""
-
     def __init__(self, registry: Registry) -> None:
         from pygments.formatters import HtmlFormatter
 

@@ -46,7 +46,6 @@ class Setup(NamedTuple):
 
 
 def notebook(conversation: ExportedConversation) -> Document:
-    """Write the conversation as notebook JSON (nbformat 4.5)."""
     writing = _NotebookWriter(conversation.entries, conversation.registry)
     cells = [_markdown(f"# {conversation.title}"), *writing.cells()]
     for number, cell in enumerate(cells):

@@ -26,7 +26,6 @@ class TurnInterrupts(SigintHandler):
 
     @contextmanager
     def taken(self) -> Iterator[None]:
-        """Handle SIGINT, and SIGCONT after Ctrl-Z."""
         # A program with its own handler knows what it does.
         if not in_main_thread() or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
             yield

@@ -94,7 +94,6 @@ class Folder(AbstractContextManager["Folder"]):
             raise
 
     def read_bytes(self, name: str, limit: int = -1) -> bytes:
-        """Read a file, or at most its first `limit` bytes."""
         with self.open(name) as file:
             return file.read(limit)
 
@@ -190,7 +189,6 @@ class Folder(AbstractContextManager["Folder"]):
         self._call(os.mkfifo, name)
 
     def link(self, source: str, name: str) -> None:
-        """Give the file at `source` a second name."""
         self._both(os.link, source, name, follow_symlinks=False)
 
     def replace(self, source: str, name: str) -> None:
@@ -371,7 +369,6 @@ def lock(descriptor: int, *, wait: bool = False, shared: bool = False) -> None:
 
 
 def write_all(descriptor: int, data: bytes) -> None:
-    """Write all the data, even if a single system call writes less."""
     view = memoryview(data)
     while view:
         view = view[os.write(descriptor, view) :]

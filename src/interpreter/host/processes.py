@@ -37,8 +37,6 @@ _DROPPED_NAMES = frozenset(
 
 
 class Completed(NamedTuple):
-    """How a program ended, and what it wrote."""
-
     returncode: int
     stdout: bytes
     stderr: bytes

@@ -338,7 +338,6 @@ def _copies(messages: Sequence[Message], end: int) -> tuple[Message, ...]:
 
 
 def cost(message: Message, is_blind: bool = False) -> int:
-    """Estimate a message's tokens."""
     if message.get("recipient", "assistant") != "assistant" or message.get("type") in EPHEMERAL:
         return 0
     if is_image(message):
@@ -409,7 +408,6 @@ class Context:
         return tokens + sum(map(cost, messages[count:]))
 
     def learn(self, params: Params, usage: Mapping[str, Any]) -> None:
-        """Remember how a server counted a request."""
         tokens, estimate = usage.get("input_tokens"), estimate_request(params)
         if usage.get("estimated") or not tokens:
             return

@@ -226,7 +226,6 @@ def not_a_stream(endpoint: Endpoint, content_type: str) -> NotAStreamError:
 
 
 def one_line(text: str, limit: int = 500) -> str:
-    """Join the lines of a text and cut it to this many characters."""
     text = " ".join(text.split())
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
@@ -235,7 +234,6 @@ _PROXY_VARIABLES = "HTTPS_PROXY, HTTP_PROXY and ALL_PROXY in the environment"
 
 
 def unreachable(endpoint: Endpoint, failure: Exception) -> ModelUnreachableError:
-    """Explain a connection that httpx could not make."""
     import httpx
 
     cause: BaseException | None = failure

@@ -163,7 +163,6 @@ class Connections:
                     raise
 
     def cut(self) -> None:
-        """End all reads and writes, from any thread."""
         with self._lock:
             for connection in list(self._sockets):
                 _shut(connection)

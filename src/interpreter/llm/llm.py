@@ -76,8 +76,6 @@ Completions = Callable[..., Iterator[dict[str, Any]]]
 
 
 class Agent(Protocol):
-    """The agent that a model works for."""
-
     messages: list[Message]
     native_tools: NativeTools | None
 
@@ -203,12 +201,10 @@ class Llm(LlmSettings):
 
     @property
     def usage(self) -> Usage:
-        """What all requests of this session used."""
         return self._usage.session
 
     @property
     def turn_usage(self) -> Usage:
-        """What the requests of the last turn used."""
         return self._usage.turn
 
     @property

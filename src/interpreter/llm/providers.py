@@ -194,7 +194,6 @@ class Endpoint:
 
 
 def is_loopback(address: str) -> bool:
-    """Return whether an address leads to this machine."""
     authority = address.partition("://")[2].partition("/")[0].rpartition("@")[2]
     host = authority.partition("]")[0].removeprefix("[") if authority.startswith("[") else authority.partition(":")[0]
     return host.lower() in ("localhost", "::1", "0.0.0.0") or re.fullmatch(r"127(\.\d+){1,3}", host) is not None
@@ -376,7 +375,6 @@ _KEY_PREFIXES: Mapping[str, str] = {
 
 
 def provider_of(key: str) -> Provider | None:
-    """Recognize the provider of a key by its prefix."""
     if key.startswith("sk-") and "T3BlbkFJ" in key:  # in every key of OpenAI
         return ROWS["openai"]
     return next((ROWS[prefix] for start, prefix in _KEY_PREFIXES.items() if key.startswith(start)), None)

@@ -38,7 +38,6 @@ class Repetition:
         self._unseen = 0
 
     def feed(self, text: str) -> bool:
-        """Return whether the end of the text repeats itself."""
         self._new.append(text)
         self._unseen += len(text)
         if self._unseen < _CHECK_INTERVAL:

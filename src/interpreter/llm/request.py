@@ -147,7 +147,6 @@ def _with_preview(
 
 
 def request_params(llm: LlmSettings, chat: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return a request with these chat messages, and the parameters that are set."""
     settings = {name: getattr(llm, name) for name in ("max_tokens", "temperature", *ADDRESS)}
     given = {name: value for name, value in settings.items() if value is not None}
     return {"model": llm.model, "messages": chat, "stream": True, **given}
@@ -263,7 +262,6 @@ def _console_text(message: Message, forms: Forms) -> str:
 
 
 def _add_image(message: Message, chat: Chat, forms: Forms, memory: Memory) -> None:
-    """Add an image, or a description in its place if the model can't see it."""
     shown_by_code = message.get("role") != "user"
     substitute = None
     if message.get("format") == "description":
@@ -297,7 +295,6 @@ def _remembered(message: Message, memory: Memory, make: Callable[[], str | None]
 
 
 def image_url(message: Message, shrink: bool = True) -> str | None:
-    """Return the image as a data URI; None if it cannot be read."""
     if message.get("format") == "path":
         file = Path(str(message["content"])).expanduser()
         try:

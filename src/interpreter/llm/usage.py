@@ -69,7 +69,6 @@ def look_up(model: str, api_base: str | None = None) -> KnownModel:
 
 
 def known_models(provider: str) -> list[KnownModel]:
-    """Return the list's entries for the models of a provider."""
     return [_known(row) for row in _rows(_SAME_AS.get(provider, provider))]
 
 

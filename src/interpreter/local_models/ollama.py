@@ -152,7 +152,6 @@ class OllamaModel:
 
 
 def show(address: str, model: str) -> OllamaModel:
-    """Ask Ollama about a model."""
     import httpx
 
     try:

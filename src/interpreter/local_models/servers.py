@@ -70,7 +70,6 @@ class LocalServer:
         return f"{self.kind.address}/v1"
 
     def model_string(self, model: Model) -> str:
-        """Return the value of `llm.model` for this model."""
         return self.kind.prefix + model.name
 
 
@@ -232,7 +231,6 @@ def context_of(server: LocalServer, model: Model, wanted: int | None = None) -> 
 
 
 def contexts_of(server: LocalServer, models: Sequence[Model]) -> list[int | None]:
-    """Return `context_of` many models, asked at once."""
     return _at_once(partial(context_of, server), models, _ALL_ANSWERS_TIMEOUT)
 
 

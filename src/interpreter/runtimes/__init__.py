@@ -18,7 +18,6 @@ Language = type[BaseLanguage]
 
 
 def built_in_languages() -> list[Language]:
-    """List the languages that this installation has, most used first."""
     return [row for row in ROWS if exists(row.implementation)]
 
 
@@ -33,7 +32,6 @@ class Registry:
         self._languages = languages
 
     def find(self, name: str) -> Language | None:
-        """Find the language with that name or alias, ignoring case."""
         wanted = name.strip().lower()
         for language in self._languages():
             if any(wanted == known.lower() for known in (language.name, *language.aliases)):

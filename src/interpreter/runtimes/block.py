@@ -410,7 +410,6 @@ class Spool:
             return path.read_text("utf-8") if path.exists() else ""
 
     def keep(self) -> str:
-        """Write everything so far to a file and return its path."""
         with self._lock:
             file = self._file or self._open_file()
             self._kept = True

@@ -173,7 +173,6 @@ class Calls:
         threading.Thread(target=self._run, args=(call, self.tools), name=name, daemon=True).start()
 
     def called_off(self, number: int) -> None:
-        """End a call whose code was interrupted."""
         with self._lock:
             call = self._running.pop(number, None)
         if call is not None:

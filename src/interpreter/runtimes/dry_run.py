@@ -169,7 +169,6 @@ def is_offered(layer: tuple[str, Any], offer: tuple[str, str]) -> bool:
 
 
 def mounts() -> dict[str, str]:
-    """Return the file system type of each mount, by path."""
     kinds = {}
     with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as file:
         for line in file:
@@ -260,7 +259,6 @@ class PythonDryRun:
 
     @property
     def denied(self) -> list[Denied]:
-        """List what the block tried to do and was denied."""
         report = (self._done or {}).get("denied") or {}
         hosts = [Denied("network", "python", host) for host in report.get("hosts") or ()]
         paths = [Denied("write", "python", path) for path in report.get("paths") or ()]

@@ -297,7 +297,6 @@ def home_of(workspace: str) -> Path:
 
 
 def session_folder(workspace: str, sandboxed: bool) -> str:
-    """Return the folder of a workspace's session environment."""
     return str(home_of(workspace) / ("sandboxed" if sandboxed else "open"))
 
 
@@ -357,6 +356,5 @@ def _write_layer(folder: str) -> None:
 
 
 def empty_layer(environment: Environment) -> None:
-    """Remove every package of a session environment."""
     remove(environment.folder)
     make_layer(environment.folder)  # at once, or `pip` in a running shell would be another one

@@ -205,7 +205,6 @@ class WarmParent:
 
     @property
     def was_ready(self) -> bool:
-        """Check whether it has finished its imports."""
         try:
             return bool(self._socket.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT))
         except OSError:
@@ -286,7 +285,6 @@ def merged_environment(exported: Mapping[str, str | None]) -> dict[str, str]:
 
 
 def has_package(folders: Iterable[str], name: str) -> bool:
-    """Check whether one of these folders has a Python package."""
     return any(os.path.isdir(os.path.join(folder, name)) for folder in folders)
 
 
@@ -381,7 +379,6 @@ class RuntimeContext:
         return has_package(self.python_environment().places, name)
 
     def forget_environment(self) -> None:
-        """Drop the chosen environment, because the user chose another one."""
         self._chosen = None
 
     def change_environment(self, before: Environment) -> None:

@@ -68,7 +68,6 @@ class Job:
 
     @property
     def pid(self) -> int | None:
-        """Return the process group that the block runs in."""
         return self.runtime.pid
 
     @property
@@ -76,11 +75,9 @@ class Job:
         return not self.block.finished
 
     def output(self) -> str:
-        """Return everything the block has written so far."""
         return self.block.spool.read()
 
     def stop(self) -> None:
-        """Kill the block and everything it started."""
         self.runtime.close()
 
     def __repr__(self) -> str:
@@ -157,7 +154,6 @@ class LiveLanguage(BaseLanguage):
         yield from ()
 
     def missing_imports(self, code: str) -> Sequence[str]:
-        """List the modules that a block would certainly fail to import."""
         return ()
 
     def installation(self, modules: Sequence[str]) -> tuple[list[str], str, str]:
@@ -392,7 +388,6 @@ class LiveLanguage(BaseLanguage):
             self.runtime.interrupt()
 
     def detach(self) -> None:
-        """Move the running block to the background."""
         if self.runtime is not None:
             self.runtime.detach()
 
@@ -438,7 +433,6 @@ class LiveLanguage(BaseLanguage):
         )
 
     def _known_states(self) -> Iterable[int]:
-        """List the states that may still be restored."""
         return self.points()
 
     def _return_to(self, state: int) -> None:
@@ -451,7 +445,6 @@ class LiveLanguage(BaseLanguage):
         self.known_cwd = None  # its folder may be gone, or replaced by another
 
     def check_idle(self, refusal: str) -> None:
-        """Raise BusyError while a block is running."""
         if self.runtime is not None and self.runtime.is_running_block:
             raise BusyError(refusal)
 
@@ -488,7 +481,6 @@ class LiveLanguage(BaseLanguage):
 
     @property
     def contained_in(self) -> Containment | None:
-        """Return the sandbox of the code that left the present state."""
         return self.runtime.launch.containment if self.runtime is not None else None
 
     def has_begun(self) -> bool:

@@ -87,7 +87,6 @@ def known_packages(installer: str) -> Mapping[str, str]:
 
 
 def package_names(installer: str, modules: Iterable[str]) -> list[str]:
-    """List the packages that have these modules, ignoring invalid names."""
     known, pattern = known_packages(installer), NAMES[installer]
     return list(dict.fromkeys(known.get(each, each) for each in modules if pattern.fullmatch(each)))
 
@@ -176,8 +175,6 @@ class _Attempt:
 
 
 class _Provider:
-    """Installs the packages of one block."""
-
     def __init__(self, runtime: LiveLanguage, host: Host) -> None:
         self._runtime, self._host = runtime, host
         self.tried: set[str] = set()
@@ -243,7 +240,6 @@ class _Provider:
 
 
 def _hosts(installer: str) -> Sequence[str]:
-    """The hosts that an installer has to reach."""
     variables, usual = _INDEXES[installer]
     return _HOST.findall(" ".join(os.environ.get(name, "") for name in variables)) or usual
 

@@ -45,7 +45,6 @@ class SuspendedRuntimes(NamedTuple):
     containment: Containment | None
 
     def terminate(self) -> None:
-        """End them and everything they started."""
         for language in self.running.values():
             language.terminate()
         for containment in (*self.left_sandboxes, self.containment):
@@ -187,7 +186,6 @@ class RuntimePool:
         self._running[self._computer.get_language(runtime.name) or type(runtime)] = runtime
 
     def keep_only(self, languages: Iterable[Language]) -> None:
-        """End the runtimes of all other languages."""
         for dropped in set(self._running) - set(languages):
             self._running.pop(dropped).terminate()
 
@@ -364,7 +362,6 @@ class RuntimePool:
                 instance.start()
 
     def send_keys(self, keys: bytes) -> None:
-        """Pass what the user typed to the shell block that is running."""
         send = getattr(self.active, "send_keys", None)
         if send is not None:
             send(keys)
@@ -400,7 +397,6 @@ class RuntimePool:
         self._running, self._left_sandboxes, self.context.containment = suspended
 
     def terminate(self) -> None:
-        """End all runtimes and everything they started."""
         suspended = self.suspend()
         if self._context is not None and suspended.containment is not None:
             self._context.exported.clear()
@@ -410,7 +406,6 @@ class RuntimePool:
     # -- dry runs ----------------------------------------------------------------------------------------------------
 
     def can_dry_run(self, language: str) -> bool:
-        """Return whether the class of that language can copy a runtime for a dry run."""
         known = self._computer.get_language(language) is not None
         return known and type(self.runtime(language)).dry_run is not BaseLanguage.dry_run
 
@@ -515,7 +510,6 @@ class RuntimePool:
                 runtime.snapshots.forget(but)
 
     def load(self, language: str, data: bytes) -> Restored:
-        """Give a language the variables that an earlier run of the session saved."""
         from interpreter.runtimes.live import LiveLanguage
 
         instance = self.runtime(language)

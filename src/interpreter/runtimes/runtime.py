@@ -196,7 +196,6 @@ class Runtime:
             self._data, self._startup, self.ready, self.pid = worker
 
     def have_worker(self) -> None:
-        """Start the supervisor or the worker if it is missing."""
         process = self._process
         if process is not None and (self.control.lost or process.poll() is not None):
             try:
@@ -219,7 +218,6 @@ class Runtime:
 
     @property
     def is_open(self) -> bool:
-        """Check whether the runtime has been started and not been closed."""
         return self._process is not None
 
     @property

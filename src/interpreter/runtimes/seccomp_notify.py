@@ -108,8 +108,6 @@ def filter_program() -> bytes:
 
 
 class Denied(NamedTuple):
-    """Something that a block tried to do in a dry run and that was denied."""
-
     what: str  # "network", "signal", "write", "system"
     by: str  # the program
     target: str = ""
@@ -129,12 +127,10 @@ class SyscallGate:
         self._names = asked_calls()
 
     def close(self, place: int) -> None:
-        """Stop processes in this mount namespace from reaching beyond it."""
         self._denied.clear()
         self._closed.add(place)
 
     def open(self, place: int) -> None:
-        """Let processes in this mount namespace reach beyond it again."""
         self._closed.discard(place)
 
     @property

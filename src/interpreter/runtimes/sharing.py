@@ -38,8 +38,6 @@ MAX_SHARED, SHARED_TOGETHER = 1000, 5  # values, and how many of them may have t
 
 @dataclass(frozen=True)
 class Shared:
-    """A value that has been checked."""
-
     number: int  # later ones have higher numbers
     text: str
     content: dict[str, Any]
@@ -58,7 +56,6 @@ def take(shared: dict[str, Shared], name: str, text: str, most: int) -> None:
 
 
 def check(name: str, text: str, most: int) -> dict[str, Any]:
-    """Parse and check a shared value. Raises ValueError if it cannot be shared."""
     if not NAME.fullmatch(name):
         raise ValueError("a name starts with a letter and has at most 100 letters, digits and underscores")
     if len(text) > most:
@@ -121,7 +118,6 @@ def as_text(value: Any) -> str:
 
 
 def as_r(content: dict[str, Any]) -> str:
-    """Write an R expression that creates the value."""
     if "value" in content:
         return _r_value(content["value"])
     columns = content["table"]

@@ -64,7 +64,6 @@ class Snapshots:
         self._runtime.query({"op": "snapshot"}, TIMEOUT)  # answered once it is taken
 
     def forget(self, but: int = 0) -> None:
-        """End all but the newest snapshots."""
         kept = set(sorted(self.states)[-but:] if but else ())
         old, self.states = self.states - kept, kept
         if old:

@@ -401,7 +401,6 @@ def find_packages() -> None:
 
 
 def process_table() -> dict[int, tuple[int, int]]:
-    """Map each process to its parent and start time."""
     if not os.path.exists("/proc/self/stat"):  # macOS (untested): no times, so a sweep takes every descendant
         rows = [row.split() for row in os.popen("ps -axo pid=,ppid=").read().split("\n") if row.strip()]
         return {int(pid): (int(parent), sys.maxsize) for pid, parent in rows}

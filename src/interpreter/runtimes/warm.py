@@ -116,7 +116,6 @@ def become_supervisor(supervisor: dict[str, Any], request: dict[str, Any], contr
 
 
 def reap(*_: object) -> None:
-    """Collect the supervisors that have ended."""
     try:
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass

@@ -377,7 +377,6 @@ def put_away(
 
 
 def own_state() -> tuple[Path, ...]:
-    """List the folders with our settings, keys and conversations."""
     others = (Path(home, place, "open-interpreter") for home in homes()[1:] for place in STATE)
     return tuple(dict.fromkeys([our_folder("config"), our_folder("cache"), our_folder("data"), *others]))
 

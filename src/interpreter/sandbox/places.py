@@ -142,7 +142,6 @@ def programs_of(programs: Iterable[str], workspace: Path) -> Iterator[Path]:
 
 
 def programs_in(argv: list[str]) -> list[str]:
-    """List the programs that a command line names by their full path."""
     return [path for path in argv if path.startswith("/") and os.access(path, os.X_OK) and os.path.isfile(path)]
 
 

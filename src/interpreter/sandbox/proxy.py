@@ -134,7 +134,6 @@ class Proxy:
                     end.shutdown(socket.SHUT_RDWR)
 
     def take_verdicts(self) -> list[ProxyVerdict]:
-        """Return and clear the pending verdicts."""
         with self._lock:
             taken, self._verdicts = self._verdicts, []
         return taken

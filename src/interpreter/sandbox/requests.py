@@ -58,7 +58,6 @@ class SandboxRequest:
 
     @property
     def lines(self) -> list[str]:
-        """Describe each access that would be granted, for the question to the user."""
         return [each.words for each in self.wanted]
 
     @property
@@ -281,8 +280,6 @@ NO_WAY = (os.strerror(errno.ENETUNREACH), "name resolution", "Could not resolve 
 
 @dataclass(frozen=True)
 class Denial:
-    """Something that the sandbox blocked."""
-
     what: str
     rule: str
     remedy: Access | None = None

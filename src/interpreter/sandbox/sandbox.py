@@ -87,7 +87,6 @@ class Sandbox:
 
     @property
     def image(self) -> str:
-        """Return the container image; empty if the sandbox is not a container."""
         return self.kind.removeprefix(CONTAINER) if self.kind.startswith(CONTAINER) else ""
 
     @property
@@ -96,12 +95,10 @@ class Sandbox:
 
     @property
     def readable(self) -> tuple[Path, ...]:
-        """Return the paths that the settings allow reading."""
         return tuple(full(path) for path in self.paths if not path.endswith(WRITABLE))
 
     @property
     def writable(self) -> tuple[Path, ...]:
-        """Return the paths that the settings allow writing to."""
         return tuple(full(path.removesuffix(WRITABLE)) for path in self.paths if path.endswith(WRITABLE))
 
     def with_access(self, granted: Iterable[Access]) -> Sandbox:

@@ -62,8 +62,6 @@ class _Data:
 
 
 class DataDiff(NamedTuple):
-    """How a table changed, as text."""
-
     size: str
     columns: Sequence[str] = ()
     cells: str = ""
@@ -75,7 +73,6 @@ class DataDiff(NamedTuple):
 
     @property
     def note(self) -> str:
-        """Summarise the change in one line."""
         return ", ".join(filter(None, (self.size, self.cells)))
 
 

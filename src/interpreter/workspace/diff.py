@@ -32,8 +32,6 @@ _DESCRIBE_TIMEOUTS = (0.25, 4.0)  # seconds per table: to compare it, and to rea
 
 
 class Change(NamedTuple):
-    """A change that a block made to a path."""
-
     what: What
     path: str
     before: Item | None
@@ -53,8 +51,6 @@ class Change(NamedTuple):
 
 @dataclass(frozen=True)
 class Changes:
-    """All changes that a block made to the workspace."""
-
     block: str
     pairs: dict[str, Pair] = field(default_factory=dict)
     not_covered: tuple[NotCovered, ...] = ()  # what it changed that can't be restored
@@ -89,7 +85,6 @@ class Changes:
 
     @property
     def fields(self) -> dict[str, Any]:
-        """Format the changes for the journal's event `files`."""
         changed = [change.fields for change in self.listed]
         not_covered = [list(each) for each in self.not_covered]
         return {"block": self.block, "changed": changed, "not_covered": not_covered, "off": self.off}

@@ -82,12 +82,10 @@ class FileRecord:
 
     @property
     def blocks(self) -> tuple[str, ...]:
-        """Return the blocks in force, oldest first."""
         return tuple(each.block for each in self._ledger.blocks[: self._ledger.position])
 
     @property
     def undone(self) -> tuple[str, ...]:
-        """Return the blocks that can be redone, the next one first."""
         return tuple(each.block for each in self._ledger.blocks[self._ledger.position :])
 
     @property
@@ -440,7 +438,6 @@ class FileRecord:
         return blame(relative, line, self._ledger.blocks[: self._ledger.position], data, self.content)
 
     def content(self, item: Item) -> bytes | None:
-        """Return the content of a file; None if it is not stored."""
         return self.store.read(str(item.content)) if item.kind == "file" and self.store.holds(item) else None
 
     # -- inside --------------------------------------------------------------------------------------------------

@@ -109,8 +109,6 @@ class Kept(NamedTuple):
 
 @dataclass(frozen=True)
 class Written:
-    """The outcome of a list of steps."""
-
     paths: tuple[str, ...] = ()
     kept: tuple[Kept, ...] = ()
     failed: tuple[Kept, ...] = ()  # the system refused these
@@ -121,8 +119,6 @@ class Written:
 
 @dataclass(frozen=True)
 class RestoreReport:
-    """The outcome of an undo or a redo."""
-
     direction: Direction
     blocks: tuple[str, ...]
     restored: tuple[str, ...]
@@ -133,7 +129,6 @@ class RestoreReport:
 
     @property
     def fields(self) -> dict[str, Any]:
-        """Format the report for the journal's event `files_undone` or `files_redone`."""
         kept = [list(each[:2]) for each in self.kept + self.failed]
         return {"blocks": list(self.blocks), "restored": list(self.restored), "kept": kept, "saved": self.saved}
 

@@ -51,7 +51,6 @@ class SnapshotLimits:
 
     @property
     def stored_bytes(self) -> int:
-        """Return the size of copies above which the oldest blocks are forgotten."""
         return 2 * self.total_bytes
 
     @property
@@ -64,8 +63,6 @@ class SnapshotLimits:
 
 
 class NotCovered(NamedTuple):
-    """Something that cannot be restored, and why."""
-
     path: str
     why: str
     bytes: int | None = None
@@ -198,7 +195,6 @@ class FileSnapshot:
 
     @property
     def folder(self) -> Folder:
-        """Return the open workspace folder."""
         if self._folder is None:
             self._folder = Folder(self.root)
         return self._folder

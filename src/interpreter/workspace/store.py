@@ -60,11 +60,9 @@ class ContentStore:
         self._pack.path = folder / PACK
 
     def holds(self, item: Item) -> bool:
-        """Check whether an item can be recreated from what is stored."""
         return item.content in self._sizes if item.kind == "file" else item.restorable
 
     def size(self, content: str) -> int:
-        """Return the size of a content; 0 if it is not stored."""
         return self._sizes.get(content, 0)
 
     def read(self, content: str) -> bytes:
@@ -93,7 +91,6 @@ class ContentStore:
                 raise UndoError(f"The stored copy {place} is damaged.")
 
     def drop(self, keep: set[str]) -> None:
-        """Remove all contents but these."""
         for content in self._sizes.keys() - keep:
             if content not in self._pack.places:
                 (self.folder / content).unlink(missing_ok=True)
@@ -213,7 +210,6 @@ def clone(source: BinaryIO, target: BinaryIO) -> bool:
 
 
 def copy(source: BinaryIO, target: BinaryIO) -> str:
-    """Copy, and return the hash of what was copied."""
     digest = hashlib.sha256()
     while chunk := source.read(_CHUNK):
         digest.update(chunk)

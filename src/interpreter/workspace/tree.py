@@ -60,7 +60,6 @@ class Item(NamedTuple):
 
     @property
     def restorable(self) -> bool:
-        """Check whether it can be recreated from what is stored."""
         return self.content is not None and (self.kind != "other" or self.content == "fifo")
 
 
@@ -291,7 +290,6 @@ class FileTree:
         self.closed[path] = why
 
     def _drop(self, path: str) -> None:
-        """Forget a folder and everything in it."""
         pending = [path]
         while pending:
             path = pending.pop()

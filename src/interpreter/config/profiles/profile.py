@@ -63,17 +63,14 @@ class Profile:
 
 
 def folder() -> Path:
-    """Return the folder of the user's own profiles."""
     return our_folder() / "profiles"
 
 
 def builtin_names() -> list[str]:
-    """List the profiles that come with the package."""
     return _names(BUILTIN)
 
 
 def user_names() -> list[str]:
-    """List the user's own profiles by the names that load them."""
     return _names(folder())
 
 
@@ -85,7 +82,6 @@ def _names(place: Path) -> list[str]:
 
 
 def default_file() -> Path | None:
-    """Return the user's default profile, or None if there is none."""
     return _in_folder(folder(), DEFAULT)
 
 

@@ -233,7 +233,6 @@ def greet(terminal: Terminal, interpreter: OpenInterpreter) -> None:
 
 
 def example_request(folder: str) -> str:
-    """Suggest a request that fits the files of a folder."""
     names: dict[str, str] = {}  # the first name of each kind
     with suppress(OSError), os.scandir(folder) as entries:
         for entry in islice(entries, _MAX_ENTRIES):
@@ -533,7 +532,6 @@ def show_chat(interpreter: OpenInterpreter, message: Any = None) -> Iterator[Chu
 
 
 def show_events(interpreter: OpenInterpreter | None, events: Iterator[Event]) -> Iterator[Chunk]:
-    """Show the events of a block while they pass."""
     shown_for = interpreter or OpenInterpreter()
     yield from show_block(_terminal(shown_for), shown_for, events)
 

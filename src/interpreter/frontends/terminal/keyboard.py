@@ -68,7 +68,6 @@ class TypeAhead:
 
     @property
     def shown(self) -> str:
-        """Return all of it as one line."""
         return " ⏎ ".join([*self.sent, self.open])
 
     def take_sent(self) -> str:

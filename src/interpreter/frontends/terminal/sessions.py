@@ -57,7 +57,6 @@ def named(terminal: Terminal, interpreter: OpenInterpreter, actions: Mapping[str
 
 
 def twins_in(rows: Sequence[Summary]) -> frozenset[str]:
-    """Collect the titles that several conversations have."""
     return frozenset(title for title, count in Counter(row.title for row in rows).items() if count > 1)
 
 

@@ -67,7 +67,6 @@ class Terminal:
 
     @property
     def is_attended(self) -> bool:
-        """Check whether a person sees what is shown here and can answer."""
         return self.tty.can_type and self.tty.can_show
 
     @property

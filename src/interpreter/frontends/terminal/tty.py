@@ -42,8 +42,6 @@ _BEGUN = re.compile(rb"\x1b(?:_G|\[\?[0-9;]|\]1[01];)[^\x07\x1b]*\x1b?\Z")
 
 
 class Tty:
-    """Standard input and output, and whether a person uses them."""
-
     def __init__(self, stdin: TextIO | None = None, stdout: TextIO | None = None) -> None:
         self.stdin = stdin or sys.stdin
         self.stdout = stdout or sys.stdout
@@ -63,7 +61,6 @@ class Tty:
 
     @property
     def can_draw(self) -> bool:
-        """Whether rows can be redrawn in place."""
         return self.can_show and not self.dumb
 
     @property
@@ -113,13 +110,11 @@ class Tty:
             raise
 
     def has_typed(self) -> bool:
-        """Check whether there are keys that have not been read yet."""
         if sys.platform == "win32":
             return msvcrt.kbhit()
         return bool(select.select([self.stdin], [], [], 0)[0])
 
     def discard_typed(self) -> None:
-        """Throw away keys that have not been read yet."""
         if sys.platform == "win32":
             while self.can_type and msvcrt.kbhit():
                 msvcrt.getwch()

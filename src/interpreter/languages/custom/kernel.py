@@ -69,7 +69,6 @@ class Kernel(Backend):
         self._client.input(input_value(text, self._language))
 
     def idle(self) -> None:
-        """Forward what the kernel has sent."""
         if self._manager is None or self.bridge.block is None:
             return
         if self._must_interrupt:

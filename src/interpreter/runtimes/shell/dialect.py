@@ -20,7 +20,6 @@ MAX_FILE_BYTES = 64 * 1024 * 1024  # bytes read from a file
 
 
 def write_file(path: Path, data: bytes) -> None:
-    """Write a new file, replacing anything with its name."""
     discard(path)
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
     with os.fdopen(fd, "wb") as file:
@@ -123,7 +122,6 @@ def exported(listing: bytes) -> dict[str, str]:
 
 
 def variables(state: str, environment: dict[str, str]) -> dict[str, tuple[str, str]]:
-    """Map each variable that blocks have set to its type and text."""
     typed_texts: dict[str, tuple[str, str]] = {}
     for flags, name, written in _DECLARATION.findall(state):
         if "A" in flags:
@@ -160,7 +158,6 @@ def listed(typed_texts: dict[str, tuple[str, str]]) -> list[Variable]:
 
 
 def unquoted(written: str) -> str:
-    """Parse a value as the shell writes it."""
     parts = []
     for ansi, single, double, escaped, bare in _PIECE.findall(written):
         if ansi:

@@ -221,7 +221,6 @@ class Shell(built_in.Shell, LiveLanguage):
     # -- the keyboard ------------------------------------------------------------------------------------
 
     def send_keys(self, keys: bytes) -> None:
-        """Send keys to the running block."""
         if self._keyboard is not None:
             with contextlib.suppress(OSError):  # unread input is lost, as on any terminal
                 os.write(self._keyboard.fd, keys)

@@ -188,7 +188,6 @@ def info(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> Non
 
 
 def _described(actor: Actor) -> str:
-    """What an actor may do, and for whom it acts."""
     permissions = actor.permissions
     sandbox: Any = permissions.sandbox
     mode = {"user": "runs its own code unasked", "viewer": "only watches"}.get(actor.kind, f"mode {permissions.mode}")

@@ -405,8 +405,6 @@ class TableView:
 
 
 class TextView:
-    """Some lines of a text."""
-
     keys = "q leave"
     marked = (0, 0)
 

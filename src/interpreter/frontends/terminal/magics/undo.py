@@ -59,8 +59,6 @@ _WIDE, _NARROW, _LABEL = 70, 50, 72  # columns
 
 
 class UndoOptions(NamedTuple):
-    """What was typed after the command."""
-
     parts: tuple[Part, ...]
     blocks: bool
     yes: bool

@@ -145,7 +145,6 @@ class ProgramText:
         self._parts.append(text)
 
     def _restart(self) -> None:
-        """Begin the line again, as after a carriage return."""
         self._parts = list(self._styles)
         self._length, self._cut, self._returned = 0, False, False
 
@@ -172,7 +171,6 @@ def without_styles(text: str) -> str:
 
 
 def cells(text: str) -> int:
-    """Count the columns that a line takes on the screen."""
     from rich.cells import cell_len
 
     return cell_len(without_styles(text).expandtabs(8))

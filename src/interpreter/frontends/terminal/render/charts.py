@@ -64,8 +64,6 @@ def drawn_chart(panels: list[dict[str, Any]], width: int, lines: int, theme: The
 
 
 class _Panel:
-    """One pair of axes."""
-
     def __init__(self, panel: dict[str, Any], width: int, height: int, theme: Theme) -> None:
         self.width, self.height, self.theme = width, height, theme
         self.title, self.x, self.y = (visible_line(panel[name]) for name in ("title", "x", "y"))
@@ -190,7 +188,6 @@ class _Panel:
                     self.cells[self.height - 1 - row, column] = series["mark"] or char, series["style"]
 
     def _trace(self, series: dict[str, Any]) -> None:
-        """Draw a line or points, in dots or with a mark."""
         is_line, last = series["kind"] == "line", None
         mark = series["mark"] or ("" if is_line or len(series["at"]) > _FEW_POINTS else "•")
         wide, high = (1, 1) if mark else (2, 4)

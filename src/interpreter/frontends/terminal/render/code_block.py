@@ -46,8 +46,6 @@ _TOKENS = {
 
 
 class CodeLines:
-    """Colours the lines of one block in order."""
-
     def __init__(self, language: str, theme: Theme, languages: Registry = BUILT_IN) -> None:
         self._theme = theme
         described = languages.describe(language)

@@ -181,7 +181,6 @@ class TerminalDisplay:
         return self._view
 
     def _active(self, number: int) -> str:
-        """Show which line of the block runs now."""
         if not 0 < number <= len(self._code):
             return ""
         line = visible(self._code[number - 1].strip())

@@ -88,8 +88,6 @@ class Pictures:
 
 @dataclass(frozen=True)
 class Graphics:
-    """How this terminal shows a picture."""
-
     protocol: str  # kitty, iterm, sixel, blocks, off
     cell: tuple[int, int] = _DEFAULT_CELL
     colors: int = 16  # of text, for blocks

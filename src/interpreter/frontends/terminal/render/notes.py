@@ -62,7 +62,6 @@ def ending(chunk: dict[str, Any], elapsed: float, silent: bool, explained: bool)
 
 
 def duration(elapsed: float, digits: int = 1) -> str:
-    """Format a number of seconds as people write it."""
     if elapsed < 60:
         return f"{elapsed:.{digits}f} s" if digits else f"{int(elapsed)} s"
     minutes, seconds = divmod(int(elapsed), 60)
@@ -137,8 +136,6 @@ _CREATED, _DELETED = ("created", "brought back", "created again"), ("deleted", "
 
 
 class Touch(NamedTuple):
-    """A change to one path."""
-
     what: str
     path: str
     is_folder: bool = False

@@ -61,7 +61,6 @@ def save_image(content: str, kind: str) -> str | None:
 
 
 def save_text(content: str, kind: str) -> str:
-    """Save a page, drawing, script or traceback and return its path."""
     path = new_path(_NAMES.get(kind, "display"), _SUFFIXES.get(kind, ".txt"))
     Path(path).write_text(content, encoding="utf-8", errors="replace")
     shown.append(path)

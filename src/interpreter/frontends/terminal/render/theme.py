@@ -113,7 +113,6 @@ class Theme:
         return f"{code}{text}{RESET}" if code and text else text
 
     def rich_style(self, style: str) -> str:
-        """Spell the style as rich does."""
         return " ".join(self._words[style])
 
     def path(self, path: str) -> str:
@@ -125,7 +124,6 @@ class Theme:
 
 
 def color_depth(environ: Mapping[str, str]) -> int:
-    """Return how many colours text can have."""
     term, program = environ.get("TERM", ""), environ.get("TERM_PROGRAM")
     true = environ.get("COLORTERM", "") in ("truecolor", "24bit") or environ.get("WT_SESSION")
     if true or program in _TRUE_COLOR_PROGRAMS or "direct" in term or term in _TRUE_COLOR_TERMS:
@@ -158,7 +156,6 @@ def background_by_answer(answer: bytes) -> str:
 
 
 def has_links(environ: Mapping[str, str]) -> bool:
-    """Check whether the terminal is known to have links."""
     forced, term = environ.get("FORCE_HYPERLINK"), environ.get("TERM", "")
     if forced:
         return forced != "0"
@@ -182,7 +179,6 @@ def safe_address(address: str) -> str:
 
 
 def file_link(path: str) -> str:
-    """Format a path as a link to the file on this machine."""
     from socket import gethostname
 
     address = f"file://{gethostname()}{quote(os.path.abspath(os.path.expanduser(path)))}"

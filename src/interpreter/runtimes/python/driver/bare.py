@@ -18,8 +18,6 @@ from .imports import trusted_import
 
 
 class Outlet(Protocol):
-    """Receives the output of a block."""
-
     def stream(self, name: str, text: str) -> None: ...
     def display(self, data: dict[str, Any]) -> None: ...
     def flush(self) -> None: ...
@@ -257,7 +255,6 @@ def translated(code: str, parse: Callable[[str], Any]) -> str:
 
 
 def rewrite(lines: list[str], at: int) -> bool:
-    """Turn the command in a line into a call; False if there is none."""
     while 0 < at < len(lines) and lines[at - 1].endswith("\\"):  # the parser may only reject the last line of a command
         at -= 1
     match = re.match(COMMAND, lines[at]) if 0 <= at < len(lines) else None

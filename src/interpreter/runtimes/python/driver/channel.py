@@ -119,7 +119,6 @@ class Channel:
             self._replies.pop(number, None)
 
     def has_input(self) -> bool:
-        """Check whether the host has sent something that is not read yet."""
         return bool(self._frames or self._readable.poll(0))
 
     def take_descriptors(self, count: int) -> list[int]:

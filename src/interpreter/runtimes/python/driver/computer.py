@@ -212,7 +212,6 @@ class Finder:
 
 
 def install(ask: CallHost) -> None:
-    """Make `computer` available to the user's code."""
     computer = Part(ask, "")
     builtins.computer = computer  # type: ignore[attr-defined]
     builtins.tools = Part(ask, REGISTERED)  # type: ignore[attr-defined]

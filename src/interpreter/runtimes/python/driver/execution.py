@@ -90,7 +90,6 @@ class EventLoop:
         return self.interrupted and isinstance(error, trusted_import("asyncio").CancelledError)
 
     def descriptors(self) -> list[int]:
-        """List the descriptors that the loop itself has open."""
         ends = [getattr(self._loop, name, None) for name in ("_ssock", "_csock")]
         return [end.fileno() for end in ends if end is not None]
 

@@ -40,7 +40,6 @@ class FigureCanvas(FigureCanvasAgg):  # type: ignore[misc]
 
 
 def show(*args: Any, **kwargs: Any) -> None:
-    """Show the open figures when code calls plt.show()."""
     if Figures.current is not None:
         Figures.current.show_open()
 
@@ -114,7 +113,6 @@ def color_of(artist: Any) -> str:
 
 
 def artists(axes: Any) -> Iterator[tuple[Any, str, str, list[Any]]]:
-    """Yield lines, points and bars, each with its kind, colour and positions."""
     in_bars: set[int] = set()
     for bars in axes.containers:
         lies, boxes = getattr(bars, "orientation", "") == "horizontal", []

@@ -130,8 +130,6 @@ def size_of(value: Any) -> int | None:
 
 
 class ValuePreview:
-    """A line about a value, made from a few of its elements."""
-
     def __init__(self) -> None:
         short = trusted_import("reprlib").Repr()
         short.maxlevel, short.maxdict, short.maxother, short.maxstring = (
@@ -170,7 +168,6 @@ def int_line(value: int, level: int) -> str:
 
 
 def array_line(value: Any, level: int) -> str:
-    """Format the first elements of an array or a series."""
     few: list[Any] = list((value.iloc if hasattr(value, "iloc") else value.flat)[:6])
     more = ", ..." if value.size > len(few) else ""
     elements = ["%.6g" % each if isinstance(each, float) else str(each)[:40] for each in few]
@@ -183,7 +180,6 @@ def columns_line(frame: Any, level: int) -> str:
 
 
 def signature(value: Any) -> str:
-    """Format how a function or a class is called; empty for other values."""
     if not isinstance(value, (FunctionType, type)):
         return ""
     try:

@@ -38,7 +38,6 @@ class Interrupts:
         self._handler = self._handle
 
     def expect_block(self) -> None:
-        """Go back to the initial state, in which a block is expected."""
         self._running = self._struck = True
 
     def install(self) -> None:

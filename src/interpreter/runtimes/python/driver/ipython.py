@@ -64,7 +64,6 @@ class IPythonEngine:
         self.hidden: dict[str, Any] = shell.user_ns_hidden  # names in the namespace that are not the user's
 
     def run(self, code: str, colors: bool = False) -> BaseException | None:
-        """Run a block and return the error that ended it, if any."""
         shell = self._shell
         wanted = "linux" if colors else "nocolor"
         if shell.colors.lower() != wanted:

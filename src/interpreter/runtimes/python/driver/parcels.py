@@ -211,7 +211,6 @@ class ComputerError(Exception):
 
 
 def packed_error(error: BaseException) -> dict[str, str]:
-    """Convert an error to its text and the nearest built-in type."""
     kind = next(each.__name__ for each in type(error).__mro__ if getattr(builtins, each.__name__, None) is each)
     message = str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
     return {"type": kind, "name": type(error).__name__, "words": message or type(error).__name__}

@@ -97,7 +97,6 @@ def pandas_column(label: str, series: Any) -> dict[str, Any]:
 
 
 def column_of(label: str, values: list[Any]) -> dict[str, Any]:
-    """Make a column, and infer its type from its values."""
     values = [value.tolist() if hasattr(value, "tolist") else value for value in values]
     there = [value for value in values if value is not None]
     kinds = {type(value) for value in there}

@@ -276,7 +276,6 @@ class Children:
 
     @stands_in
     def reap(self) -> None:
-        """Collect the snapshots that have ended."""
         for pid in list(self.hidden):
             try:
                 ended = waitpid(pid, os.WNOHANG)[0]

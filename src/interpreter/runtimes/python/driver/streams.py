@@ -126,8 +126,6 @@ class BinaryInput(io.BufferedReader):
 
 
 class Input(io.TextIOWrapper):
-    """Asks the user for each line."""
-
     mode = "r"
 
     def __init__(self, ask: AskUser) -> None:
@@ -141,7 +139,6 @@ def make_input(ask: AskUser, name: str = "input", default: str = "", password: b
     """Make a replacement for the built-in input(), or for getpass.getpass()."""
 
     def read(prompt: object = default, *_: object, **__: object) -> str:
-        """Read a line from the user; EOFError if no answer is possible."""
         answer = ask(str(prompt), password)
         if answer is None:
             raise EOFError("%s() needs a user to ask, and there is none" % name)

@@ -110,7 +110,6 @@ class Grid:
         return [row for row, _ in filled] + [row for row, value in pairs if is_missing(value)]
 
     def frame(self, rows: Sequence[int], columns: Sequence[int]) -> Any:
-        """Return this part as a pandas table."""
         try:
             pandas = trusted_import("pandas")
         except ImportError:
@@ -306,7 +305,6 @@ def column_number(grid: Grid, name: Any) -> int:
 
 
 def filtered(grid: Grid, text: str) -> Sequence[int]:
-    """Return the rows that match a filter."""
     names: dict[str, str] = {}
 
     def placeholder(match: Any) -> str:

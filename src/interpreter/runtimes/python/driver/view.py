@@ -293,7 +293,6 @@ def copy_entry(source: str, target: str) -> bool:
 
 
 def writable_mounts() -> list[str]:
-    """List the mount points of writable file systems."""
     paths: list[str] = []
     with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as file:
         for line in file:
@@ -362,7 +361,6 @@ def install_filter(code: bytes, machine: str) -> int | None:
 
 
 def capabilities() -> tuple[int, int]:
-    """Return the capabilities in effect, and those permitted."""
     header, data = (ctypes.c_uint32 * 2)(CAPABILITY_VERSION, 0), (ctypes.c_uint32 * 6)()
     checked(libc.capget(header, data), "capget")
     return data[0] | data[3] << 32, data[1] | data[4] << 32
@@ -388,7 +386,6 @@ def raise_capabilities() -> int:
 
 
 def open_paths(ours: Collection[int]) -> dict[int, str | None]:
-    """Map open files and folders to their paths; None for those without a name."""
     paths: dict[int, str | None] = {}
     for fd, kind, facts in each_open(ours):
         if kind in (stat.S_IFREG, stat.S_IFDIR):
