@@ -32,7 +32,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("computer_api",),
     ("workspace", "policy", "sandbox"),
     (
-        *("agent", "session.journal", "session.checkpoints", "session.preview"),
+        *("agent", "session.journal", "session.checkpoints"),
         *(
             "policy.approval",
             "policy.call_approval",
@@ -48,6 +48,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("frontends.terminal", "frontends.headless", "frontends.notebook"),
     ("frontends",),
     # Leaves: only rows name them.
+    ("preview",),
     ("computer_api.screen", "computer_api.people", "computer_api.browser"),
     (
         "languages",
@@ -81,9 +82,9 @@ OPEN_FLOORS = (0, 6, 8)
 SEAM = "frontend"
 # Names of things above, as text, which are looked up when someone asks for them: rows of a registry, with the reason.
 REGISTRIES = {
-    "runtimes/**/*.py": "a language names its analysis and its exporter",
+    "runtimes/**/*.py": "a language names its analysis, its exporter and its preview",
     "frontends/terminal/magics/show.py": "the clipboard of the screen",
-    "api.py": "the scanner of safe mode, and the best of several tries",
+    "api.py": "the scanner of safe mode, the preview, and the best of several tries",
     "app/exports.py": "the export as a program",
     "export/__init__.py": "the exporters",
     "computer_api/computer.py": "the settings may name machines, which `remote` knows",
@@ -101,6 +102,10 @@ TYPES_ONLY = {
     ("computer_api", "computer_api.browser"): "the types of the tools",
     ("runtimes.pool", "computer_api"): "the computer whose runtimes they are",
     ("app", "script"): "what a row leads to",
+    ("api", "preview"): "what a row leads to",
+    ("policy.review", "preview"): "what a row leads to",
+    ("runtimes.pool", "preview"): "what a row leads to",
+    ("frontends.terminal", "preview"): "what a row leads to",
     ("export", "script"): "what a row leads to",
     ("frontends.terminal", "script"): "what a row leads to",
     ("llm", "runtimes"): "the registry of languages, which is handed in",
@@ -119,6 +124,7 @@ PROGRAMS = (
     "remote/keeper.py",
     "sandbox/enter.py",
     "agents/code_*.py",
+    "preview/view.py",
 )
 # Executed with their own interpreter, not imported.
 DATA = ("config/profiles/builtin/*.py",)

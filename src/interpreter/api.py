@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from interpreter.policy.approval import Approver
     from interpreter.policy.pending import Pending
     from interpreter.policy.scan import BlockScanner
+    from interpreter.preview.preview import Preview
     from interpreter.runtimes.pool import Outcomes, RuntimePool
     from interpreter.sandbox.containment import Containment
     from interpreter.sandbox.sandbox import Access, Sandbox
@@ -48,7 +49,6 @@ if TYPE_CHECKING:
         UndoResult,
     )
     from interpreter.session.journal import Recorder
-    from interpreter.session.preview import Preview
     from interpreter.tools import Toolbox
 
 
@@ -517,7 +517,6 @@ class OpenInterpreter(InterpreterSettings):
 
         If it does not ask, input that the block waits for has ended.
         """
-        from interpreter.session.preview import Preview
 
         def perform(action: Action) -> Performance:
             return self.session.perform(action, by or self.user)
@@ -525,7 +524,9 @@ class OpenInterpreter(InterpreterSettings):
         try:
             files, read_tables = self.timeline.files, self.timeline.read_tables
             pool, record = self.computer.runtimes, files.record
-            return Preview(pool, self.workspace, perform, record, language, code, read_tables, asks)
+            make = load("interpreter.preview.preview:Preview")
+            preview: Preview = make(pool, self.workspace, perform, record, language, code, read_tables, asks)
+            return preview
         except NotPreviewableError as error:
             error.named = self.approver.analyze(language, code).lines(self.timeline.left_out)
             raise

@@ -235,6 +235,7 @@ ROWS: tuple[Leaf, ...] = (
         docs=("custom-languages.md",),
     ),
     Leaf(name="conformance", package="languages.conformance", about="The check of a language"),
+    Leaf(name="preview", package="preview", about="The preview", docs=("preview.md",)),
     Leaf(name="scanners", package="scanners", about="Safe mode", extra="scan", docs=("safe-mode.md",)),
     Leaf(
         name="script",

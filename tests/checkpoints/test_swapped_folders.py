@@ -15,7 +15,8 @@ import pytest
 from checkpoints.recorded_workspace import RecordedWorkspace
 from host.folder_swapper import swapper
 from interpreter.host.files import Folder
-from interpreter.workspace.merge import Layer, copy_tree, write_layer
+from interpreter.preview.layers import Layer, write_layer
+from interpreter.workspace.merge import copy_tree
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the swapper uses renameat2")
 FILES = 300

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from interpreter import OpenInterpreter
-from interpreter.runtimes.dry_run import PREFIX
+from interpreter.preview.overlay import PREFIX
 
 TEMPORARY_FOLDERS = ("/tmp", "/var/tmp", "/dev/shm", tempfile.gettempdir())
 

@@ -11,7 +11,7 @@ import pytest
 from interpreter import OpenInterpreter
 from interpreter.computer_api import Computer
 from interpreter.errors import NotPreviewableError, UsageError
-from interpreter.runtimes import dry_run
+from interpreter.preview import overlay
 from preview.preview_session import needs_views, ran
 
 pytestmark = pytest.mark.usefixtures("no_strays")
@@ -64,7 +64,7 @@ def test_a_failed_view_leaves_the_session_running(
     """No folder can hold a layer: the preview is refused, and the session keeps working."""
     ran(interpreter, "python", "x = 1")
     with monkeypatch.context() as patch:
-        patch.setattr(dry_run, "MAX_ATTEMPTS", 0)
+        patch.setattr(overlay, "MAX_ATTEMPTS", 0)
         with pytest.raises(NotPreviewableError):
             interpreter.computer.preview("python", "x = 2")
         with pytest.raises(NotPreviewableError):

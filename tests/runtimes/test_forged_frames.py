@@ -17,13 +17,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from interpreter.errors import NotPreviewableError, UsageError
+from interpreter.preview.overlay import Overlay
+from interpreter.preview.system_calls import SyscallGate
 from interpreter.runtimes.block import RunningBlock, Spool, display_chunks
-from interpreter.runtimes.dry_run import Overlay
 from interpreter.runtimes.launch import Launch
 from interpreter.runtimes.live import LiveLanguage, how_done
 from interpreter.runtimes.protocol import FRAMES, BadFrame, decode, encode
 from interpreter.runtimes.runtime import Runtime
-from interpreter.runtimes.seccomp_notify import SyscallGate
 from interpreter.runtimes.state import completions_from, value_from, variables_from
 from javascript_runtimes import JavaScriptRuntime
 from python_runtimes import PythonRuntime, Ran

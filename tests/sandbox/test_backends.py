@@ -16,7 +16,7 @@ import pytest
 from interpreter.errors import SandboxUnavailableError
 from interpreter.runtimes.launch import Start
 from interpreter.runtimes.runtime import SUPERVISOR
-from interpreter.sandbox import bubblewrap, container
+from interpreter.sandbox import bubblewrap, container, system_calls
 from interpreter.sandbox.containment import Containment
 from interpreter.sandbox.places import places
 from interpreter.sandbox.sandbox import ENTER, ResourceLimits, Sandbox
@@ -181,7 +181,7 @@ def test_deleted_sandbox_folders_are_reported(contained: Any) -> None:
 @pytest.mark.parametrize("filtered", [False, True])
 def test_the_container_connection_passes_file_descriptors(tmp_path: Path, filtered: bool) -> None:
     """The same connection without a container: the supervisor connects, and the program it starts writes to our pipe."""
-    calls = (bubblewrap.seccomp_filter() or b"").hex() if filtered else "-"
+    calls = (system_calls.seccomp_filter() or b"").hex() if filtered else "-"
     code = "import socket; socket.socketpair()\ntry: socket.socket(socket.AF_UNIX)\nexcept OSError: print('none')"
     ours, theirs = socket.socketpair()
     lives, held = os.pipe()
@@ -253,8 +253,8 @@ def test_an_unwritable_folder_is_named_in_the_error(
 def test_processors_without_a_seccomp_filter_need_sandbox_unix_sockets(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("platform.machine", lambda: "riscv64")
     with pytest.raises(SandboxUnavailableError, match="sandbox_unix_sockets"):
-        bubblewrap.seccomp_filter()
-    assert bubblewrap.seccomp_filter(unix_sockets=True) is None
+        system_calls.seccomp_filter()
+    assert system_calls.seccomp_filter(unix_sockets=True) is None
 
 
 def test_writable_folders_must_not_contain_our_temporary_folder(

@@ -11,8 +11,8 @@ from interpreter.questions import EDIT, REFUSE, Answer
 if TYPE_CHECKING:
     from interpreter.policy import Effects
     from interpreter.policy.scan import Scan
+    from interpreter.preview.preview import Preview
     from interpreter.sandbox.requests import SandboxRequest
-    from interpreter.session.preview import Preview
 
 _MAX_LISTED = 20  # findings that the model reads
 SCOPE_WORDS = {"block": "this block", "session": "this session", "always": "always"}

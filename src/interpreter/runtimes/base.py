@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from interpreter.errors import NotPreviewableError, NotRestorableError, UsageError
+from interpreter.errors import NotRestorableError, UsageError
 from interpreter.leaves import load
 
 if TYPE_CHECKING:
     from interpreter.questions import Step
-    from interpreter.runtimes.dry_run import DryRun, Overlay
     from interpreter.runtimes.launch import RuntimeContext
     from interpreter.runtimes.state import Completions, Restored, TableQuery, Value, Variable, Window
 
@@ -65,6 +64,9 @@ class BaseLanguage:
     # Adds a block to an exported script, as in `interpreter.script.steps:add_python`. None: the script leaves
     # blocks in this language out, with a note.
     script: str | None = None
+    # Runs a block without consequences: `(language, overlay)`, as in `interpreter.preview.dry_run:PythonDryRun`. None:
+    # its variables can't be copied.
+    preview: str | None = None
     # Called once per run when the block has ended or moved to the background, usually from the reader thread. Set it
     # before `run`. It must not wait. A language that runs blocks in the caller's thread does not call it.
     on_end: Callable[[], None] | None = None
@@ -151,10 +153,6 @@ class BaseLanguage:
         Raises NotRestorableError if that is not possible.
         """
         raise NotRestorableError(NOT_TAKEN_ALONG.format(name=self.name))
-
-    def dry_run(self, overlay: Overlay) -> DryRun:
-        """Prepare to run a block without consequences. Raises NotPreviewableError if that is not possible."""
-        raise NotPreviewableError(f"{self.name} blocks can't be previewed, because their variables can't be copied.")
 
     def stop(self) -> None:
         """Stop the running block; may be called from another thread."""

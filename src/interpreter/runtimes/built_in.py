@@ -29,6 +29,7 @@ class Python(_Row):
     scan_parts = "interpreter.scanners.scanner:python_parts"
     cell_magic = ""
     script = "interpreter.script.steps:add_python"
+    preview = "interpreter.preview.dry_run:PythonDryRun"
     has_version = restorable = True
     order = 1
 
@@ -47,6 +48,7 @@ class Shell(_Row):
     cell_magic = "%%bash"
     cell_setup = "interpreter.export.notebook:notebook_setup"
     script = "interpreter.script.steps:add_shell"
+    preview = "interpreter.preview.dry_run:ShellDryRun"
     has_version = restorable = True
     install = "apt install bash"
     order = 2

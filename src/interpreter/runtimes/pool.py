@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from interpreter.errors import BusyError, InterpreterError, LanguageNotFound, NotPreviewableError, NotRestorableError
-from interpreter.leaves import code_names
+from interpreter.leaves import code_names, exists, load
 from interpreter.messages import Chunk, notice
 from interpreter.questions import ANSWER, Answer, Question, Step, without_questions
 from interpreter.runtimes.base import BaseLanguage
@@ -23,8 +23,9 @@ from interpreter.sigint import call_user_code, iterate_user_code, wait_for_aband
 if TYPE_CHECKING:
     from interpreter.computer_api.computer import Computer
     from interpreter.config.settings import InterpreterSettings
+    from interpreter.preview.dry_run import DryRun
+    from interpreter.preview.overlay import Overlay
     from interpreter.runtimes import Registry
-    from interpreter.runtimes.dry_run import DryRun, Overlay
     from interpreter.runtimes.launch import Containment, RuntimeContext
     from interpreter.runtimes.live import Job, LiveLanguage
     from interpreter.runtimes.state import Completions, Mark, Restored, Saving, Variable
@@ -406,8 +407,10 @@ class RuntimePool:
     # -- dry runs ----------------------------------------------------------------------------------------------------
 
     def can_dry_run(self, language: str) -> bool:
-        known = self._computer.get_language(language) is not None
-        return known and type(self.runtime(language)).dry_run is not BaseLanguage.dry_run
+        if self._computer.get_language(language) is None:
+            return False
+        preview = self.runtime(language).preview
+        return preview is not None and exists(preview)
 
     def start_dry_run(self, language: str, overlay: Overlay) -> DryRun:
         """Copy a runtime into an overlay of the file system."""
@@ -417,8 +420,13 @@ class RuntimePool:
             raise NotPreviewableError(
                 "Can't preview a block in a sandbox: a copy-on-write view of the files is not possible there."
             )
-        self._dry_run = self.runtime(language).dry_run(overlay)
-        return self._dry_run
+        runtime = self.runtime(language)
+        if runtime.preview is None:
+            raise NotPreviewableError(
+                f"{runtime.name} blocks can't be previewed, because their variables can't be copied."
+            )
+        self._dry_run = dry_run = load(runtime.preview)(runtime, overlay)
+        return dry_run  # type: ignore[no-any-return]
 
     def run_dry(self, dry_run: DryRun, code: str) -> Generator[Step]:
         """Run a block in such a copy."""

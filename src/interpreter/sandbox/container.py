@@ -15,10 +15,10 @@ from pathlib import Path
 from interpreter.errors import SandboxUnavailableError
 from interpreter.host import processes
 from interpreter.runtimes.launch import Start
-from interpreter.sandbox.bubblewrap import seccomp_filter
 from interpreter.sandbox.places import DRIVERS, programs_in
 from interpreter.sandbox.proxy import Proxy
 from interpreter.sandbox.sandbox import ENTER, LATER, PORT, Sandbox
+from interpreter.sandbox.system_calls import seccomp_filter
 
 ENGINES = ("podman", "docker")
 LINE, NETWORK = "control", "network"  # socket names in the runtime's folder

@@ -51,6 +51,7 @@ from interpreter.sandbox.sandbox import (
     let_through,
     through_proxy,
 )
+from interpreter.sandbox.system_calls import seccomp_filter
 
 NAME = "interpreter-sandbox-"
 STATE = (".config", ".cache", ".local/share")  # where our files are in a home other than $HOME
@@ -295,7 +296,7 @@ class Containment:
         options = bubblewrap.arguments(seen, self.scratch, own, pinned, protected)
         options += ["--chdir", self._visible(start.cwd, seen), "--clearenv"]
         options += [option for name, value in start.env.items() for option in ("--setenv", name, value)]
-        if (filters := bubblewrap.seccomp_filter(self.sandbox.unix_sockets)) is not None:
+        if (filters := seccomp_filter(self.sandbox.unix_sockets)) is not None:
             fds.append(stack.enter_context(readable(filters)))
             options += ["--seccomp", str(fds[-1])]
         fds.append(stack.enter_context(readable(b"".join(os.fsencode(option) + b"\0" for option in options))))

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from interpreter.frontends.terminal.terminal import Terminal
     from interpreter.messages import Chunk
     from interpreter.policy.rule_editor import RuleEditor
-    from interpreter.session.preview import Preview
+    from interpreter.preview.preview import Preview
 
 MODES = {
     "ask": "I'll ask before running any code",

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from interpreter.errors import NotRestorableError
 from interpreter.leaves import load
@@ -25,8 +25,6 @@ from interpreter.sigint import Hold
 
 if TYPE_CHECKING:
     from interpreter.runtimes.base import BaseLanguage
-    from interpreter.runtimes.dry_run import DryRun, Overlay
-    from interpreter.runtimes.seccomp_notify import SyscallGate
 
 DRIVER = Path(__file__).with_name("driver") / "start.py"
 NO_FORK = (
@@ -52,7 +50,7 @@ class Python(built_in.Python, LiveLanguage):
         "run Python in your own process."
     )
 
-    gate: SyscallGate | None = None  # handles system calls of copies that were in an overlay
+    gate: Any = None  # handles system calls of copies that were in an overlay, see preview/system_calls.py
 
     @classmethod
     def variant(cls, context: RuntimeContext) -> type[BaseLanguage]:
@@ -247,11 +245,6 @@ class Python(built_in.Python, LiveLanguage):
     @property
     def most_snapshots(self) -> int:
         return self.context.snapshots + 1  # one of them is the present state
-
-    def dry_run(self, overlay: Overlay) -> DryRun:
-        from interpreter.runtimes.dry_run import PythonDryRun
-
-        return PythonDryRun(self, overlay)
 
     def _can_rewind(self) -> bool:
         return self.context.snapshots > 0 and hasattr(os, "fork")

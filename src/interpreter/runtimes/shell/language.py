@@ -14,7 +14,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 if sys.platform != "win32":
     import fcntl
@@ -50,10 +49,6 @@ from interpreter.runtimes.state import (
     Variable,
     Window,
 )
-
-if TYPE_CHECKING:
-    from interpreter.runtimes.dry_run import DryRun, Overlay
-
 
 Size = tuple[int, int]
 
@@ -396,11 +391,6 @@ class Shell(built_in.Shell, LiveLanguage):
         other.context = replace(self.context, keyboard=False, exported=dict(self.context.exported))
         other._state, other._entrance = self.saved_state() or self.own_state(), entrance
         return other
-
-    def dry_run(self, overlay: Overlay) -> DryRun:
-        from interpreter.runtimes.dry_run import ShellDryRun
-
-        return ShellDryRun(self, overlay)
 
     # -- ends --------------------------------------------------------------------------------------------
 

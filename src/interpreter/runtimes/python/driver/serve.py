@@ -265,9 +265,9 @@ class Worker:
             os.close(fd)
         self._loop.renew()
         if len(streams) > 3:  # with the entrance to a view, for a dry run
-            from . import view
+            from .entering import enter_view
 
-            self._view = view.enter(streams[3], {0, 1, 2, self.channel.fd, *self._loop.descriptors()})
+            self._view = enter_view(streams[3], {0, 1, 2, self.channel.fd, *self._loop.descriptors()})
             if self._view is None:
                 os._exit(1)
         self.say_ready(lost=lost, unknown_threads=unknown_threads)

@@ -30,6 +30,6 @@ if __name__ == "__main__":
 
     line = _socket.socket(_socket.AF_UNIX)
     line.connect(sys.argv[1])
-    if importlib.import_module(PACKAGE + ".view").enter(line.detach(), {0, 1, 2}) is None:
+    if importlib.import_module(PACKAGE + ".entering").enter_view(line.detach(), {0, 1, 2}) is None:
         os._exit(1)
     os.execvp(sys.argv[2], sys.argv[2:])

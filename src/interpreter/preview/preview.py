@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING
 from interpreter.computer_api.computer import block_chunks
 from interpreter.errors import UsageError
 from interpreter.messages import has_failed
+from interpreter.preview.dry_run import DryRun
+from interpreter.preview.layers import Layer, write_layer
+from interpreter.preview.overlay import Overlay
+from interpreter.preview.system_calls import Denied
 from interpreter.questions import REFUSE, Answer, Question, Step
-from interpreter.runtimes.dry_run import DryRun, Overlay
-from interpreter.runtimes.seccomp_notify import Denied
 from interpreter.session import Action, ActionContext, Block, Do, Performance
 from interpreter.workspace import Change, FileRecord
-from interpreter.workspace.merge import Layer, write_layer
 from interpreter.workspace.restore import Written
 
 if TYPE_CHECKING:

@@ -14,8 +14,19 @@ import json
 import os
 import stat
 
-from .descriptors import A_PATH, by_number, each_open, replace, working_directory
-from .hints import Any, Collection, Iterator
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from interpreter.runtimes.python.driver.descriptors import (
+        A_PATH,
+        by_number,
+        each_open,
+        replace,
+        working_directory,
+    )
+    from interpreter.runtimes.python.driver.hints import Any, Collection, Iterator
+else:  # a module of the driver's package, which has these
+    from .descriptors import A_PATH, by_number, each_open, replace, working_directory
+    from .hints import Any, Collection, Iterator
 
 NEW_MOUNTS, NEW_USER = 0x00020000, 0x10000000
 SLAVE, BIND, RECURSIVE = 1 << 19, 1 << 12, 1 << 14
@@ -219,7 +230,7 @@ class View:
 
     def denied_in(self, error: BaseException | None) -> dict[str, list[str]]:
         """Return what a block that ended with this error tried to write and to reach, if known."""
-        from .execution import error_chain
+        from .execution import error_chain  # type: ignore[import-not-found]
 
         hosts, self._hosts = list(dict.fromkeys(self._hosts)), []
         paths = [
@@ -230,13 +241,11 @@ class View:
         return {"paths": paths, "hosts": hosts}
 
 
-def enter(line: int, ours: Collection[int]) -> View | None:
-    """Enter the view that the host describes. None if the host does not want it, or knows why it failed."""
+def enter(line: int, plan: dict[str, Any], ours: Collection[int]) -> View | None:
+    """Enter the view of this plan, and report to the host. None if it does not want it, or knows why it failed."""
     socket = _socket.socket(fileno=line)
-    socket.setblocking(True)
+    view = View(plan)
     try:
-        with open(line, "rb", closefd=False) as lines:
-            view = View(json.loads(lines.readline()))
         try:
             listener = view.enter({*ours, line})
         except OSError as error:

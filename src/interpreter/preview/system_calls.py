@@ -15,11 +15,27 @@ import struct
 import threading
 from typing import NamedTuple
 
+from interpreter.sandbox.system_calls import (
+    ALLOW,
+    AT_LEAST,
+    EQUAL,
+    KIND_OF_SOCKET,
+    LOAD,
+    MACHINE,
+    MACHINES,
+    NUMBER,
+    REACHING,
+    REFUSED,
+    RETURN,
+    SOCKET,
+    X32,
+    instruction,
+)
+
 RECEIVE, SEND = 0xC0502100, 0xC0182101
 QUESTION = struct.Struct("=QIIiIQ6Q")
 ANSWER = struct.Struct("=QqiI")
 CONTINUE = 1
-KIND_OF_SOCKET = 0xF
 # The C library tries these on its own, and works without them.
 UNREPORTED = ("/run/nscd/socket", "/var/run/nscd/socket", "/run/systemd/userdb")
 ADDRESS = 110  # bytes of the longest local address
@@ -33,66 +49,36 @@ SIGNALS = {
     "rt_tgsigqueueinfo": (297, 240),
     "pidfd_send_signal": (424, 424),
 }
+NOT_ASKED = ("request_key", "perf_event_open", "userfaultfd", "open_by_handle_at", "chroot", "open_tree_attr")
 CALLS = {
     **SIGNALS,
+    **{name: numbers for name, numbers in REFUSED.items() if name not in NOT_ASKED},
     # Network.
-    "socket": (41, 198),
+    "socket": SOCKET,
     "connect": (42, 203),
     "io_uring_setup": (425, 425),
     # Other processes.
-    "ptrace": (101, 117),
-    "process_vm_writev": (311, 271),
-    "pidfd_getfd": (438, 438),
-    # Mounts.
-    "mount": (165, 40),
-    "umount2": (166, 39),
-    "pivot_root": (155, 41),
-    "unshare": (272, 97),
-    "setns": (308, 268),
-    "open_tree": (428, 428),
-    "move_mount": (429, 429),
-    "fsopen": (430, 430),
-    "fsconfig": (431, 431),
-    "fsmount": (432, 432),
-    "fspick": (433, 433),
-    "mount_setattr": (442, 442),
+    "ptrace": REACHING["ptrace"][0],
+    "process_vm_writev": REACHING["process_vm_writev"][0],
     # The machine itself.
-    "reboot": (169, 142),
-    "kexec_load": (246, 104),
-    "kexec_file_load": (320, 294),
-    "init_module": (175, 105),
-    "finit_module": (313, 273),
-    "delete_module": (176, 106),
-    "swapon": (167, 224),
-    "swapoff": (168, 225),
     "sethostname": (170, 161),
     "setdomainname": (171, 162),
     "settimeofday": (164, 170),
     "clock_settime": (227, 112),
     "adjtimex": (159, 171),
     "clock_adjtime": (305, 266),
-    "bpf": (321, 280),
-    "add_key": (248, 217),
-    "keyctl": (250, 219),
-    "acct": (163, 89),
-    "quotactl": (179, 60),
     "shmget": (29, 194),
     "semget": (64, 190),
     "msgget": (68, 186),
 }
-MACHINES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}  # the column above, and the kernel's constant
-OTHER_NUMBERS = 0x40000000  # a second set of numbers on x86_64 begins here
-
-LOAD, EQUAL, AT_LEAST, RETURN = 0x20, 0x15, 0x35, 0x06
-ASK, ALLOW = 0x7FC00000, 0x7FFF0000
-NUMBER_AT, MACHINE_AT = 0, 4  # offsets in the data that a filter sees
+ASK = 0x7FC00000
 
 
 def asked_calls() -> dict[int, str]:
     """Map the numbers of the calls above on this machine to their names; empty if the numbers are unknown."""
     if platform.machine() not in MACHINES:
         return {}
-    column = MACHINES[platform.machine()][0]
+    column = list(MACHINES).index(platform.machine())
     return {numbers[column]: name for name, numbers in CALLS.items()}
 
 
@@ -100,11 +86,15 @@ def filter_program() -> bytes:
     """Build the filter: ask about the calls above and those of other machines (32-bit programs), allow the rest."""
     numbers = sorted(asked_calls())
     ask = len(numbers) + 1  # jumps to the last but one instruction
-    lines = [(LOAD, 0, 0, MACHINE_AT), (EQUAL, 1, 0, MACHINES[platform.machine()][1]), (RETURN, 0, 0, ASK)]
-    lines += [(LOAD, 0, 0, NUMBER_AT), (AT_LEAST, ask, 0, OTHER_NUMBERS)]
-    lines += [(EQUAL, ask - 1 - place, 0, number) for place, number in enumerate(numbers)]
-    lines += [(RETURN, 0, 0, ALLOW), (RETURN, 0, 0, ASK)]
-    return b"".join(struct.pack("=HBBI", *line) for line in lines)
+    lines = [
+        instruction(LOAD, MACHINE),
+        instruction(EQUAL, MACHINES[platform.machine()], 1, 0),
+        instruction(RETURN, ASK),
+        instruction(LOAD, NUMBER),
+        instruction(AT_LEAST, X32, ask, 0),
+    ]
+    lines += [instruction(EQUAL, number, ask - 1 - position, 0) for position, number in enumerate(numbers)]
+    return b"".join([*lines, instruction(RETURN, ALLOW), instruction(RETURN, ASK)])
 
 
 class Denied(NamedTuple):
@@ -163,7 +153,7 @@ class SyscallGate:
         """Return the error number to answer with; 0 allows the call."""
         if not self._closed or mount_namespace(pid) not in self._closed:
             return 0
-        name = self._names.get(call) if machine == MACHINES[os.uname().machine][1] else None
+        name = self._names.get(call) if machine == MACHINES[platform.machine()] else None
         if name is None:
             return self._deny(errno.ENOSYS, "system", pid, "of another kind of machine")
         if name == "socket":
