@@ -48,7 +48,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("frontends.terminal", "frontends.headless", "frontends.notebook"),
     ("frontends",),
     # Leaves: only rows name them.
-    ("preview",),
+    ("preview", "table_diffs"),
     ("computer_api.screen", "computer_api.people", "computer_api.browser"),
     (
         "languages",
@@ -91,6 +91,7 @@ REGISTRIES = {
     "leaves.py": "the leaves",
     "config/profiles/load.py": "languages that a profile describes",
     "frontend.py": "the display in notebooks",
+    "workspace/diff.py": "the comparison of tables",
     "old_paths.py": "the old import paths",
 }
 # Imports upwards for type checkers alone, with the reason.
@@ -104,6 +105,7 @@ TYPES_ONLY = {
     ("app", "script"): "what a row leads to",
     ("api", "preview"): "what a row leads to",
     ("policy.review", "preview"): "what a row leads to",
+    ("repo", "preview"): "what a row leads to",
     ("runtimes.pool", "preview"): "what a row leads to",
     ("frontends.terminal", "preview"): "what a row leads to",
     ("export", "script"): "what a row leads to",

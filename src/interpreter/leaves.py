@@ -236,6 +236,7 @@ ROWS: tuple[Leaf, ...] = (
     ),
     Leaf(name="conformance", package="languages.conformance", about="The check of a language"),
     Leaf(name="preview", package="preview", about="The preview", docs=("preview.md",)),
+    Leaf(name="table_diffs", package="table_diffs", about="The comparison of tables"),
     Leaf(name="scanners", package="scanners", about="Safe mode", extra="scan", docs=("safe-mode.md",)),
     Leaf(
         name="script",

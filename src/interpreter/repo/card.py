@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from interpreter.policy import Effects
     from interpreter.policy.review import BlockReview
     from interpreter.session import ActionContext
-    from interpreter.session.preview import Preview
+    from interpreter.preview.preview import Preview
 
 LONGEST_WAIT = 0.3  # seconds that the question waits for a dry run
 _MAX_DIFF = 400_000  # characters

@@ -7,28 +7,18 @@ import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
-from interpreter.console_text import visible_line
-from interpreter.errors import InterpreterError
-from interpreter.leaves import leaves, load
+from interpreter.leaves import exists, leaves, load
 from interpreter.workspace.snapshot import NotCovered
 from interpreter.workspace.tree import Item, Pair, alike
-
-if TYPE_CHECKING:
-    from interpreter.workspace.data_diff import DataDiff
 
 What = Literal["created", "changed", "deleted", "renamed", "mode", "touched"]
 Read = Callable[[Item], bytes | None]  # returns the content of a file, None if it is not stored
 _MAX_DIFF_BYTES = 2 * 1024 * 1024
 # Returns the tables in the contents of a file of this kind, within so many seconds; an exception says why not.
 Parse = Callable[[str, Sequence[bytes | None], float], Any]
-_READ_TIMEOUT = 20.0  # seconds for a workbook
-_MAX_DATA_BYTES = 8 * 1024 * 1024
-_COMPARE_TIMEOUT = 3.0  # seconds for one table
-_MAX_DESCRIBED = 3  # tables described after a block, few enough that no one waits
-_MAX_DESCRIBED_BYTES = 512 * 1024
-_DESCRIBE_TIMEOUTS = (0.25, 4.0)  # seconds per table: to compare it, and to read it with a library
+_DESCRIBE, _COMPARE = "interpreter.table_diffs:describe", "interpreter.table_diffs:diff_of"
 
 
 class Change(NamedTuple):
@@ -91,13 +81,9 @@ class Changes:
 
     def fields_with_data(self, read: Read, parse: Parse | None = None) -> dict[str, Any]:
         """Return `fields`, with summaries of the tables among the files."""
-        fields, described = self.fields, 0
-        for change, each in zip(self.listed, fields["changed"], strict=True):
-            if described < _MAX_DESCRIBED and (is_data_file(change.path) or _workbook_kind(change.path)):
-                described += 1
-                data = _data_diff(change, read, parse, _MAX_DESCRIBED_BYTES, _DESCRIBE_TIMEOUTS)
-                if data is not None and not isinstance(data, str):
-                    each["data"] = data.note
+        fields = self.fields
+        if exists(_DESCRIBE):
+            load(_DESCRIBE)(self.listed, fields["changed"], read, parse)
         return fields
 
     def diffs(self, read: Read, data: bool = False, parse: Parse | None = None) -> dict[str, str]:
@@ -105,15 +91,12 @@ class Changes:
 
         Excel and Parquet files always get such a diff, if something can parse them.
         """
+        compare = load(_COMPARE) if exists(_COMPARE) else None
         diffs = {}
         for each in self.listed:
-            has_no_lines = parse is not None and _workbook_kind(each.path)
-            data_diff = _data_diff(each, read, parse) if data or has_no_lines else None
-            if data_diff is not None:
-                name = visible_line(os.fsencode(each.path).decode("utf-8", "replace"))
-                lines = [f"{each.what}; no cell diff: {data_diff}"] if isinstance(data_diff, str) else data_diff.lines
-                diffs[each.path] = "\n  ".join([f"{name}: {lines[0]}", *lines[1:]]) + "\n"
-            elif text := diff(each.path, each.before, each.after, read, each.source, data):
+            text = compare(each, read, parse, data) if compare is not None else ""
+            text = text or diff(each.path, each.before, each.after, read, each.source, data)
+            if text:
                 diffs[each.path] = text
         return diffs
 
@@ -121,39 +104,6 @@ class Changes:
 def is_data_file(path: str) -> bool:
     """Check by the name whether a diff can be about rows, columns and cells."""
     return path.lower().endswith((".csv", ".tsv", ".jsonl", ".ndjson"))
-
-
-def _workbook_kind(path: str) -> str | None:
-    """Return the kind of a file whose cells only a library can read; None for other files."""
-    return {".xlsx": "xlsx", ".xlsm": "xlsx", ".parquet": "parquet"}.get(os.path.splitext(path.lower())[1])
-
-
-def _data_diff(
-    change: Change,
-    read: Read,
-    parse: Parse | None = None,
-    largest: int = _MAX_DATA_BYTES,
-    seconds: tuple[float, float] = (_COMPARE_TIMEOUT, _READ_TIMEOUT),
-) -> DataDiff | str | None:
-    """Compare a table, or say why that is not possible. None if it is no table, or too large to be read as text."""
-    items = [item for item in (change.before, change.after) if item is not None]
-    kind = _workbook_kind(change.path) if parse is not None else None
-    if not (kind or is_data_file(change.path)) or any(item.kind != "file" for item in items):
-        return None
-    if any(item.size > largest for item in items):
-        return f"it has more than {largest >> 20} MB" if kind else None
-    contents = [item and read(item) for item in (change.before, change.after)]
-    if sum(content is not None for content in contents) < len(items) or contents[0] == contents[1]:
-        return None
-    from interpreter.workspace.data_diff import data_diff, workbook_diff
-
-    if kind is None or parse is None:
-        return data_diff(change.path, contents[0], contents[1], seconds[0])
-    try:
-        before, after = parse(kind, contents, seconds[1])
-    except (InterpreterError, OSError, ValueError, TypeError) as error:
-        return visible_line(str(error)).rstrip(".") or "it cannot be read"
-    return workbook_diff(before, after, seconds[0]) or "it has no regular table"
 
 
 def diff(

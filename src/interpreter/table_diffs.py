@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import re
 import time
 from collections import Counter
@@ -19,8 +20,16 @@ from io import StringIO
 from itertools import islice
 from typing import Any, NamedTuple
 
-from interpreter.console_text import counted
+from interpreter.console_text import counted, visible_line
+from interpreter.errors import InterpreterError
+from interpreter.workspace.diff import Change, Parse, Read, is_data_file
 
+_READ_TIMEOUT = 20.0  # seconds for a workbook
+_MAX_DATA_BYTES = 8 * 1024 * 1024
+_COMPARE_TIMEOUT = 3.0  # seconds for one table
+_MAX_DESCRIBED = 3  # tables described after a block, few enough that no one waits
+_MAX_DESCRIBED_BYTES = 512 * 1024
+_DESCRIBE_TIMEOUTS = (0.25, 4.0)  # seconds per table: to compare it, and to read it with a library
 _MAX_LINES = 500_000
 _MAX_COLUMNS = 1000
 _MAX_CELLS = 2_000_000
@@ -61,7 +70,7 @@ class _Data:
         return f"{counted(len(self.rows), 'row')}, {counted(len(self.columns), 'column')}"
 
 
-class DataDiff(NamedTuple):
+class TableDiff(NamedTuple):
     size: str
     columns: Sequence[str] = ()
     cells: str = ""
@@ -76,27 +85,80 @@ class DataDiff(NamedTuple):
         return ", ".join(filter(None, (self.size, self.cells)))
 
 
-def data_diff(path: str, before: bytes | None, after: bytes | None, seconds: float) -> DataDiff | None:
+def describe(changes: Sequence[Change], fields: Sequence[dict[str, Any]], read: Read, parse: Parse | None) -> None:
+    """Add a summary to the fields of each table."""
+    described = 0
+    for change, each in zip(changes, fields, strict=True):
+        if described < _MAX_DESCRIBED and (is_data_file(change.path) or _workbook_kind(change.path)):
+            described += 1
+            table_diff = _table_diff(change, read, parse, _MAX_DESCRIBED_BYTES, _DESCRIBE_TIMEOUTS)
+            if table_diff is not None and not isinstance(table_diff, str):
+                each["data"] = table_diff.note
+
+
+def diff_of(change: Change, read: Read, parse: Parse | None, data: bool) -> str:
+    """Format the diff of a table; empty for other files, and for CSV and the like unless `data` asks for it."""
+    has_no_lines = parse is not None and _workbook_kind(change.path)
+    table_diff = _table_diff(change, read, parse) if data or has_no_lines else None
+    if table_diff is None:
+        return ""
+    name = visible_line(os.fsencode(change.path).decode("utf-8", "replace"))
+    lines = [f"{change.what}; no cell diff: {table_diff}"] if isinstance(table_diff, str) else table_diff.lines
+    return "\n  ".join([f"{name}: {lines[0]}", *lines[1:]]) + "\n"
+
+
+def _workbook_kind(path: str) -> str | None:
+    """Return the kind of a file whose cells only a library can read; None for other files."""
+    return {".xlsx": "xlsx", ".xlsm": "xlsx", ".parquet": "parquet"}.get(os.path.splitext(path.lower())[1])
+
+
+def _table_diff(
+    change: Change,
+    read: Read,
+    parse: Parse | None = None,
+    largest: int = _MAX_DATA_BYTES,
+    seconds: tuple[float, float] = (_COMPARE_TIMEOUT, _READ_TIMEOUT),
+) -> TableDiff | str | None:
+    """Compare a table, or say why that is not possible. None if it is no table, or too large to be read as text."""
+    items = [item for item in (change.before, change.after) if item is not None]
+    kind = _workbook_kind(change.path) if parse is not None else None
+    if not (kind or is_data_file(change.path)) or any(item.kind != "file" for item in items):
+        return None
+    if any(item.size > largest for item in items):
+        return f"it has more than {largest >> 20} MB" if kind else None
+    contents = [item and read(item) for item in (change.before, change.after)]
+    if sum(content is not None for content in contents) < len(items) or contents[0] == contents[1]:
+        return None
+    if kind is None or parse is None:
+        return data_diff(change.path, contents[0], contents[1], seconds[0])
+    try:
+        before, after = parse(kind, contents, seconds[1])
+    except (InterpreterError, OSError, ValueError, TypeError) as error:
+        return visible_line(str(error)).rstrip(".") or "it cannot be read"
+    return workbook_diff(before, after, seconds[0]) or "it has no regular table"
+
+
+def data_diff(path: str, before: bytes | None, after: bytes | None, seconds: float) -> TableDiff | None:
     """Compare two versions of a table. None if the file is no table; if it is new or deleted, there is only a size."""
     end = time.monotonic() + seconds
     try:
         old, new = (None if content is None else _read(path, content, end) for content in (before, after))
         if old is None or new is None:
             only = old or new
-            return DataDiff(only.size) if only is not None else None
+            return TableDiff(only.size) if only is not None else None
         return _compare(old, new, end)
     except (_NotATable, ValueError, RecursionError, ArithmeticError, csv.Error):
         return None
 
 
-def workbook_diff(before: Any, after: Any, seconds: float) -> DataDiff | None:
+def workbook_diff(before: Any, after: Any, seconds: float) -> TableDiff | None:
     """Compare the tables of a file, as `read_tables` returns them, by name. None if they are not regular."""
     end = time.monotonic() + seconds
     try:
         old, new = (None if tables is None else _workbook(tables) for tables in (before, after))
         if old is None or new is None:
             tables = list((old or new or {}).values())
-            return DataDiff(tables[0].size if len(tables) == 1 else counted(len(tables), "sheet")) if tables else None
+            return TableDiff(tables[0].size if len(tables) == 1 else counted(len(tables), "sheet")) if tables else None
         if len(old) == 1 and old.keys() == new.keys():
             return next(_compare(old[name], new[name], end) for name in old)
         names = {"sheets added": new.keys() - old.keys(), "sheets removed": old.keys() - new.keys()}
@@ -106,7 +168,7 @@ def workbook_diff(before: Any, after: Any, seconds: float) -> DataDiff | None:
         lines += [
             f"{_short(name)}: {line}" for name, each in islice(changed.items(), _MAX_NAMES) for line in each.lines
         ]
-        return DataDiff(counted(len(new), "sheet"), lines, f"{counted(len(changed), 'sheet')} changed")
+        return TableDiff(counted(len(new), "sheet"), lines, f"{counted(len(changed), 'sheet')} changed")
     except (_NotATable, ValueError, ArithmeticError, TypeError, AttributeError):
         return None
 
@@ -194,7 +256,7 @@ class _Matched:
     examples: tuple[str, ...] = ()
 
 
-def _compare(old: _Data, new: _Data, end: float) -> DataDiff:
+def _compare(old: _Data, new: _Data, end: float) -> TableDiff:
     counts = [(len(old.rows), len(new.rows), "row"), (len(old.columns), len(new.columns), "column")]
     size = ", ".join(f"{was:,} -> " * (was != now) + counted(now, what) for was, now, what in counts)
     shared = [name for name in new.columns if name in old.columns]
@@ -208,18 +270,18 @@ def _compare(old: _Data, new: _Data, end: float) -> DataDiff:
     }
     columns = [f"{what}: {_listed(names)}" for what, names in differences.items() if names]
     if not shared:
-        return DataDiff(size, columns)
+        return TableDiff(size, columns)
     sides = [list(zip(*map(data.column, shared), strict=True)) for data in (old, new)]
     gone, come = (Counter(one) - Counter(other) for one, other in (sides, sides[::-1]))
     if not gone and not come:
-        return DataDiff(size, columns, _NOTHING if sides[0] == sides[1] else "the same rows in another order")
+        return TableDiff(size, columns, _NOTHING if sides[0] == sides[1] else "the same rows in another order")
     matches = [_match(shared, sides, pairs, key, end) for key, pairs in _alignments(shared, sides)]
     if not matches:
-        return DataDiff(size, columns, f"{counted(come.total(), 'row')} added, {counted(gone.total(), 'row')} removed")
+        return TableDiff(size, columns, f"{counted(come.total(), 'row')} added, {counted(gone.total(), 'row')} removed")
     best = min(matches, key=lambda one: one.cells + (len(old.rows) + len(new.rows) - 2 * len(one.pairs)) * len(shared))
     rows = [(len(new.rows) - len(best.pairs), "added"), (len(old.rows) - len(best.pairs), "removed")]
     parts = [f"{counted(count, 'row')} {what}" for count, what in rows if count]
-    return DataDiff(size, columns, ", ".join([*parts, f"{counted(best.cells, 'cell')} changed"]), best.examples)
+    return TableDiff(size, columns, ", ".join([*parts, f"{counted(best.cells, 'cell')} changed"]), best.examples)
 
 
 def _alignments(columns: list[str], sides: list[list[Row]]) -> Iterator[tuple[str | None, list[tuple[int, int]]]]:

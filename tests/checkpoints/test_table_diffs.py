@@ -10,7 +10,7 @@ import pytest
 
 from interpreter import OpenInterpreter
 from interpreter.frontends.terminal.render.notes import files_note
-from interpreter.workspace.data_diff import data_diff, workbook_diff
+from interpreter.table_diffs import data_diff, workbook_diff
 from sampling import some
 
 SALES = b"id,region,amount\n1,N,10\n2,S,20\n3,E,30\n"
