@@ -48,7 +48,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("frontends.terminal", "frontends.headless", "frontends.notebook"),
     ("frontends",),
     # Leaves: only rows name them.
-    ("preview", "table_diffs"),
+    ("frontends.pictures", "frontends.viewer", "preview", "sandbox.container", "table_diffs"),
     ("computer_api.screen", "computer_api.people", "computer_api.browser"),
     (
         "languages",
@@ -83,7 +83,9 @@ SEAM = "frontend"
 # Names of things above, as text, which are looked up when someone asks for them: rows of a registry, with the reason.
 REGISTRIES = {
     "runtimes/**/*.py": "a language names its analysis, its exporter and its preview",
-    "frontends/terminal/magics/show.py": "the clipboard of the screen",
+    "frontends/viewer.py": "the clipboard of the screen",
+    "frontends/terminal/terminal.py": "pictures",
+    "frontends/terminal/render/plain.py": "charts as text",
     "api.py": "the scanner of safe mode, the preview, and the best of several tries",
     "app/exports.py": "the export as a program",
     "export/__init__.py": "the exporters",
@@ -91,6 +93,7 @@ REGISTRIES = {
     "leaves.py": "the leaves",
     "config/profiles/load.py": "languages that a profile describes",
     "frontend.py": "the display in notebooks",
+    "sandbox/containment.py": "the sandbox in a container",
     "workspace/diff.py": "the comparison of tables",
     "old_paths.py": "the old import paths",
 }
@@ -126,7 +129,7 @@ PROGRAMS = (
     "remote/keeper.py",
     "sandbox/enter.py",
     "agents/code_*.py",
-    "preview/view.py",
+    "preview/driver.py",
 )
 # Executed with their own interpreter, not imported.
 DATA = ("config/profiles/builtin/*.py",)

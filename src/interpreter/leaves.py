@@ -236,7 +236,44 @@ ROWS: tuple[Leaf, ...] = (
     ),
     Leaf(name="conformance", package="languages.conformance", about="The check of a language"),
     Leaf(name="preview", package="preview", about="The preview", docs=("preview.md",)),
+    Leaf(name="containers", package="sandbox.container", about="The sandbox in a container"),
     Leaf(name="table_diffs", package="table_diffs", about="The comparison of tables"),
+    Leaf(
+        name="viewer",
+        package="frontends.viewer",
+        about="The viewer of tables and long texts",
+        magics=(
+            Magic(
+                "Data",
+                "show",
+                "interpreter.frontends.viewer:show",
+                "a value",
+                "Show a value: a table, a picture or any object. A large table opens on the whole screen, where keys "
+                "sort, filter, search, describe, export and copy it. The same as options: sort=COLUMN [desc], "
+                "filter=CONDITION, find=TEXT, columns=A,B, rows=N, stats[=COLUMN], export=FILE (.csv, .tsv, .xlsx or "
+                ".parquet), copy. The value itself never changes.",
+                "name [option=value] ...",
+                (
+                    "%show df",
+                    "%show df sort=total desc rows=10",
+                    '%show df filter=region == "EU" and total > 100',
+                    "%show df columns=region,total find=berlin",
+                    "%show df stats=total",
+                    "%show df filter=total > 100 export=large.xlsx",
+                    '%show sizes["small"]',
+                ),
+            ),
+            Magic(
+                "Other",
+                "output",
+                "interpreter.frontends.viewer:show_output",
+                "all of it",
+                "Show all output of the last block, also what was shortened on the screen, such as the log of pip.",
+                examples=("%output",),
+            ),
+        ),
+    ),
+    Leaf(name="pictures", package="frontends.pictures", about="Pictures and charts in the terminal", extra="images"),
     Leaf(name="scanners", package="scanners", about="Safe mode", extra="scan", docs=("safe-mode.md",)),
     Leaf(
         name="script",

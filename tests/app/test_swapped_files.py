@@ -12,7 +12,7 @@ import pytest
 from interpreter import OpenInterpreter
 from interpreter.app import conversations, own_blocks, result_of
 from interpreter.errors import ConversationFileError, UsageError
-from interpreter.frontends.terminal.render.images import Pictures
+from interpreter.frontends.pictures.images import Pictures
 from interpreter.frontends.terminal.render.plain import PlainDisplay
 from interpreter.frontends.terminal.render.theme import Theme
 from interpreter.host import exposure

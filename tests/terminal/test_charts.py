@@ -18,8 +18,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from matplotlib import pyplot as plt
 
+from interpreter.frontends.pictures.charts import chart_in, drawn_chart
 from interpreter.frontends.terminal.render.ansi import cells, without_styles
-from interpreter.frontends.terminal.render.charts import chart_in, drawn_chart
 from interpreter.frontends.terminal.render.theme import Theme
 from interpreter.runtimes.python.driver.displays import Figures
 from model_server import ModelServer, text, tool_call

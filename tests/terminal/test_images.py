@@ -14,8 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from interpreter.frontends.terminal.render.display import TerminalDisplay, TerminalScreen
-from interpreter.frontends.terminal.render.images import (
+from interpreter.frontends.pictures.images import (
     COARSE,
     Graphics,
     Pictures,
@@ -23,10 +22,11 @@ from interpreter.frontends.terminal.render.images import (
     find_graphics,
     fitted,
     kitty_escapes,
-    png_size,
     sixel_escape,
 )
+from interpreter.frontends.terminal.render.display import TerminalDisplay, TerminalScreen
 from interpreter.frontends.terminal.render.plain import PlainDisplay
+from interpreter.frontends.terminal.render.saved import png_size
 from interpreter.frontends.terminal.render.theme import Theme, color_depth
 from terminal.emulator import Emulator
 

@@ -18,14 +18,13 @@ from interpreter.config.profiles.load import read
 from interpreter.config.profiles.profile import ProfileLocation
 from interpreter.console_text import OUTPUT, PROSE, visible
 from interpreter.errors import UsageError
-from interpreter.frontends import cli, commands, start
+from interpreter.frontends import cli, commands, start, viewer
 from interpreter.frontends.flags import parse
 from interpreter.frontends.headless.run import Events
 from interpreter.frontends.terminal import sessions, widgets
 from interpreter.frontends.terminal.approval import _ask_to_apply
 from interpreter.frontends.terminal.chat import _next_message, replay
 from interpreter.frontends.terminal.keyboard import TypeAhead
-from interpreter.frontends.terminal.magics import show
 from interpreter.frontends.terminal.magics.undo import show_difference
 from interpreter.frontends.terminal.prompt import Suggestions, status_facts
 from interpreter.frontends.terminal.render.display import TerminalDisplay, TerminalScreen
@@ -223,9 +222,9 @@ def replayed() -> str:
 
 def values() -> str:
     shown, table = terminal(), TableWindow(HOSTILE, 1, 1, [HOSTILE], [HOSTILE], [False], [[HOSTILE]])
-    show.show_table(shown, show.ShownValue(None, "", HOSTILE), table, TableQuery(), at_once=True)  # type: ignore[arg-type]
-    show.show_text(shown, HOSTILE, HOSTILE)
-    text = show.TextView(HOSTILE, ["a"])
+    viewer.show_table(shown, viewer.ShownValue(None, "", HOSTILE), table, TableQuery(), at_once=True)  # type: ignore[arg-type]
+    viewer.show_text(shown, HOSTILE, HOSTILE)
+    text = viewer.TextView(HOSTILE, ["a"])
     return written(shown) + "\n".join(text.lines(80, 24))
 
 
@@ -371,7 +370,6 @@ WRITERS = {
     "terminal/approval.py": "_edit_in_program",
     "terminal/chat.py": "_next_message replay",
     "terminal/magics/runtimes.py": "list_variables",
-    "terminal/magics/show.py": "show _show _run_full_screen copy",
     "terminal/magics/undo.py": "show_difference",
     "terminal/prompt.py": "_ask _command _code _shell _files",
     "terminal/render/ansi.py": "_put",
@@ -383,6 +381,7 @@ WRITERS = {
     "terminal/terminal.py": "tell notify ask _line",
     "terminal/tty.py": "write read_line keys restore query hide_early_keys",
     "terminal/widgets.py": "choose_row search_row",
+    "viewer.py": "show _show _run_full_screen copy",
     "wtf/__init__.py": "_run print_hook recorded_output",
     "wtf/recorder.py": "add",
 }

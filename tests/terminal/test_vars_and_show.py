@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from interpreter.frontends.terminal.magics.show import drawn, parsed, view_of
 from interpreter.frontends.terminal.render.ansi import cells
+from interpreter.frontends.viewer import drawn, parsed, view_of
 from interpreter.runtimes.state import TableWindow
 from model_server import ModelServer
 from terminal.person import Person, someone

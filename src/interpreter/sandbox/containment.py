@@ -18,9 +18,10 @@ from interpreter.console_text import first_few
 from interpreter.errors import SandboxUnavailableError
 from interpreter.host import exposure
 from interpreter.host.files import left_behind, remove
+from interpreter.leaves import load
 from interpreter.runtimes.block import outputs_folder
 from interpreter.runtimes.launch import Start
-from interpreter.sandbox import bubblewrap, container, seatbelt
+from interpreter.sandbox import bubblewrap, seatbelt
 from interpreter.sandbox.places import (
     APART,
     MAX_FOLDERS,
@@ -176,9 +177,10 @@ class Containment:
         protected = [each.root / name for each in self._watch_trusted() for name in each.protected()]
         if self.sandbox.image:
             protected += self.places([]).protected
-            return container.wrapped(
+            wrapped: Start = load("interpreter.sandbox.container:wrapped")(
                 self.sandbox, self.proxy, self.scratch, self.outputs, protected, start, folder, stack
             )
+            return wrapped
         seen, port = self.places(programs_in(start.argv)), self.proxy.listen()
         own = {self.scratch: True}
         if self._layer is not None:
@@ -331,7 +333,7 @@ def check_available(image: str = "") -> None:
             "The sandbox is not available on Windows. Run Open Interpreter inside WSL to use it."
         )
     if image:
-        container.available()
+        load("interpreter.sandbox.container:available")()
     elif sys.platform == "linux":
         bubblewrap.available()
     elif sys.platform == "darwin":

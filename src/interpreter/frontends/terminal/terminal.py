@@ -15,6 +15,7 @@ from interpreter.frontends.terminal.keyboard import TurnKeyboard, TypeAhead
 from interpreter.frontends.terminal.render.ansi import program_text, wrapped
 from interpreter.frontends.terminal.render.plain import PlainDisplay
 from interpreter.frontends.terminal.tty import BACKGROUND, Tty, answers_queries, early_keys, notification, unread_keys
+from interpreter.leaves import exists, load
 from interpreter.sigint import in_main_thread
 
 if TYPE_CHECKING:
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from interpreter.errors import InterpreterError
     from interpreter.frontends.terminal.prompt import Prompt
     from interpreter.frontends.terminal.render.display import TerminalDisplay
+
+_PICTURES = "interpreter.frontends.pictures.images:Pictures"
 
 
 class Terminal:
@@ -57,11 +60,10 @@ class Terminal:
                 self._display = PlainDisplay(tty.write, self._plain_colors, begun=tty.can_show)
                 return self._display
             from interpreter.frontends.terminal.render.display import TerminalDisplay, TerminalScreen
-            from interpreter.frontends.terminal.render.images import Pictures
             from interpreter.frontends.terminal.render.theme import Theme, color_depth, has_links
 
             theme = Theme(tty.color, tty.unicode, color_depth(os.environ), has_links(os.environ))
-            pictures = Pictures(self.query, tty.cell, color=tty.color)
+            pictures = load(_PICTURES)(self.query, tty.cell, color=tty.color) if exists(_PICTURES) else None
             self._display = TerminalDisplay(TerminalScreen(tty.write, tty.size), theme, pictures=pictures)
         return self._display
 
@@ -83,7 +85,8 @@ class Terminal:
             return
         display.show_active_line = interpreter.highlight_active_line
         display.fold_reasoning = not interpreter.verbose
-        display.pictures.wanted = interpreter.terminal_images
+        if display.pictures is not None:
+            display.pictures.wanted = interpreter.terminal_images
         display.model = interpreter.llm.model
         if interpreter.theme == "auto" and self._background is None:
             from interpreter.frontends.terminal.render.theme import background_by_answer, background_by_environment

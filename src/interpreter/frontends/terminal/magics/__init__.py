@@ -19,7 +19,6 @@ from interpreter.frontends.terminal import sessions
 from interpreter.frontends.terminal.magics import (
     runtimes,
     settings,
-    show,
     undo,
     workspace,
 )
@@ -160,15 +159,6 @@ GROUPS: dict[str, tuple[Command, ...]] = {
         Command("languages", "", "list all",
                 "List the languages of the session with the programs that run them, and how to install the others.",
                 runtimes.list_languages, ("%languages",)),
-        Command("show", "name [option=value] ...", "a value",
-                "Show a value: a table, a picture or any object. A large table opens on the whole screen, where keys "
-                "sort, filter, search, describe, export and copy it. The same as options: sort=COLUMN [desc], "
-                "filter=CONDITION, find=TEXT, columns=A,B, rows=N, stats[=COLUMN], export=FILE (.csv, .tsv, .xlsx or "
-                ".parquet), copy. The value itself never changes.",
-                show.show, ("%show df", "%show df sort=total desc rows=10",
-                            '%show df filter=region == "EU" and total > 100',
-                            "%show df columns=region,total find=berlin", "%show df stats=total",
-                            "%show df filter=total > 100 export=large.xlsx", '%show sizes["small"]')),
         Command("open", "[number or path]", "a figure",
                 "Open the last figure, table, page or file in the program your system uses for it.",
                 _open, ("%open", "%open 2", "%open report.html")),
@@ -275,9 +265,6 @@ GROUPS: dict[str, tuple[Command, ...]] = {
         Command("info", "", "versions", "Show versions, the model and the settings.", settings.info),
         Command("verbose", "[true/false]", "show more", "Show more, including the messages as they are stored.",
                 settings.verbose, ("%verbose", "%verbose false")),
-        Command("output", "", "all of it",
-                "Show all output of the last block, also what was shortened on the screen, such as the log of pip.",
-                show.show_output, ("%output",)),
         Command("debug", "[true/false]", "old %verbose", "The old name of %verbose.", settings.debug),
         Command("install", "extra", "a feature",
                 "Install what a part of Open Interpreter needs: browser, calendar, images, jupyter, litellm, local, "

@@ -14,9 +14,9 @@ from interpreter.errors import UsageError
 from interpreter.frontends.terminal.approval import yes_or_no
 from interpreter.frontends.terminal.chat import follow, show_block
 from interpreter.frontends.terminal.magics.settings import NEW_SESSIONS
-from interpreter.frontends.terminal.magics.show import GAP, column_texts
 from interpreter.frontends.terminal.prompt import show_data_stack
 from interpreter.frontends.terminal.render.ansi import clip
+from interpreter.frontends.terminal.render.tables import GAP, column_texts
 from interpreter.frontends.terminal.terminal import Terminal
 from interpreter.host.exposure import is_inside
 from interpreter.runtimes import data_stack

@@ -18,7 +18,6 @@ from interpreter.console_text import PROSE, visible, visible_line
 from interpreter.frontends.terminal.render import notes
 from interpreter.frontends.terminal.render.ansi import cells, clip, wrapped
 from interpreter.frontends.terminal.render.code_block import CodeView, OutputView, shortened
-from interpreter.frontends.terminal.render.images import Pictures
 from interpreter.frontends.terminal.render.markdown import MarkdownView, ReasoningView
 from interpreter.frontends.terminal.render.saved import save_image, save_text
 from interpreter.frontends.terminal.render.theme import Theme
@@ -44,12 +43,12 @@ class TerminalDisplay:
         screen: TerminalScreen,
         theme: Theme,
         clock: Callable[[], float] = time.monotonic,
-        pictures: Pictures | None = None,
+        pictures: Any = None,
     ) -> None:
         self.screen = screen
         self.theme = theme
         self.status = Status(theme)
-        self.pictures = pictures or Pictures(color=theme.color)
+        self.pictures = pictures  # a `frontends.pictures.images.Pictures`, if this installation has it
         self.on_change: Callable[[], None] = lambda: None
         self.show_active_line = True
         self.fold_reasoning = True
@@ -76,7 +75,8 @@ class TerminalDisplay:
     def show(self, chunk: Chunk) -> None:
         kind = chunk["type"]
         if kind == "image" and "content" in chunk:
-            self.pictures.prepare()  # outside the lock: it may query the terminal, whose answer bypasses the screen
+            if self.pictures is not None:
+                self.pictures.prepare()  # outside the lock: it may query the terminal, whose answer bypasses the screen
         elif chunk.get("recipient", "user") != "user":
             return
         with self.screen.lock:
@@ -243,7 +243,10 @@ class TerminalDisplay:
         if kind == "image":
             if form != "description" and (path := save_image(content, form)):
                 caption = theme.paint(notes.saved_to("image", theme.path(path)), "hint")
-                self._among_output(self.pictures.rows(path, *self.screen.size, caption, theme))
+                rows = [caption]
+                if self.pictures is not None:
+                    rows = self.pictures.rows(path, *self.screen.size, caption, theme)
+                self._among_output(rows)
             return
         from interpreter.frontends.terminal.render.tables import fitted, table_in
 

@@ -9,13 +9,14 @@ from contextlib import contextmanager, suppress
 from interpreter.console_text import PROSE, visible, visible_line
 from interpreter.frontends.terminal.render import notes
 from interpreter.frontends.terminal.render.ansi import ProgramText, without_styles
-from interpreter.frontends.terminal.render.saved import save_image, save_text
+from interpreter.frontends.terminal.render.saved import png_size, save_image, save_text
 from interpreter.host import files
+from interpreter.leaves import exists, load
 from interpreter.messages import Chunk
 from interpreter.runtimes import BUILT_IN
 
 _WIDTH = 120  # of the line about changed files
-_CHART_SIZE = (79, 24)
+_CHART, _CHART_SIZE = "interpreter.frontends.pictures.charts:chart_of", (79, 24)
 _MAX_CHART_BYTES = 200_000
 
 
@@ -116,17 +117,14 @@ class PlainDisplay:
         self._silent = False
         if kind == "image":
             if form != "description" and (path := save_image(content, form)):
-                from interpreter.frontends.terminal.render.images import png_size
-
                 data = b""
                 with suppress(OSError):
                     data = files.read_bytes(path, _MAX_CHART_BYTES if self.draws_charts else 32)
                 size = png_size(data)
-                if self.draws_charts:
-                    from interpreter.frontends.terminal.render.charts import chart_in, drawn_chart
+                if self.draws_charts and exists(_CHART):
                     from interpreter.frontends.terminal.render.theme import Theme
 
-                    chart = drawn_chart(chart_in(data), *_CHART_SIZE, Theme(color=False, unicode=False))
+                    chart = load(_CHART)(data, *_CHART_SIZE, Theme(color=False, unicode=False))
                     self.line(without_styles("\n".join(chart)))
                 self.line(f"[figure: saved to {path}" + (f", {size[0]}x{size[1]}]" if size else "]"))
             return

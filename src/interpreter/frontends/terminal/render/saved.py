@@ -7,6 +7,7 @@ import base64
 import binascii
 import itertools
 import os
+import struct
 import sys
 import tempfile
 from contextlib import suppress
@@ -95,3 +96,11 @@ def open_in_viewer(path: str) -> None:
         argv = processes.python("-c", program, Path(path).as_uri())
     if processes.wait(processes.start(argv), _OPEN_TIMEOUT):
         raise UsageError(f"No program on this machine opens it. The file is {path}.")
+
+
+def png_size(data: bytes) -> tuple[int, int] | None:
+    """Read width and height of a PNG from its header; None for anything else."""
+    if data[:8] != b"\x89PNG\r\n\x1a\n" or data[12:16] != b"IHDR" or len(data) < 24:
+        return None
+    width, height = struct.unpack(">II", data[16:24])
+    return (width, height) if width and height else None

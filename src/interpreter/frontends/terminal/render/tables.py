@@ -6,10 +6,11 @@ Numbers are aligned to the right. Columns and rows that do not fit are left out 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 
-from interpreter.console_text import OUTPUT, visible
+from interpreter.console_text import OUTPUT, visible, visible_line
 from interpreter.frontends.terminal.render.ansi import cells, clip
 from interpreter.frontends.terminal.render.theme import Theme
 
@@ -18,7 +19,7 @@ _MAX_CELLS = 25_000
 _LAYOUT = frozenset("div table thead tbody tfoot tr th td p small br b strong i em span caption colgroup col".split())
 HEAD, TAIL = 12, 6  # rows that are shown of a long table
 MAX_CELL_WIDTH = 32
-_GAP = "  "
+GAP = "  "
 _NUMBER = re.compile(r"[-+−]?[$€£]?\d[\d,. _]*(?:[eE][-+]?\d+)?\s?%?|[-+]?(?:nan|inf)|NaN|NaT|<NA>|None|null|")
 _HEIGHT = re.compile(r"(\d[\d_]*) rows × |shape: \((\d[\d_]*), ")  # as pandas and polars write it
 _ELIDED = frozenset({"...", "…", "⋯", "⋮"})
@@ -192,12 +193,12 @@ def fitted(table: TextTable, width: int, theme: Theme) -> tuple[list[str], bool]
             parts.append(space + text if numeric[column] else text + space)
         if hidden:
             parts.insert(missing, theme.paint(more, "border"))
-        return _GAP.join(parts).rstrip()
+        return GAP.join(parts).rstrip()
 
     shown = [line(row, "border" if number else "column") for number, row in enumerate(grid[:levels])]
     if levels:
-        total = sum(widths[column] for column in kept) + len(_GAP) * (len(kept) - 1)
-        total += len(_GAP) + len(more) if hidden else 0
+        total = sum(widths[column] for column in kept) + len(GAP) * (len(kept) - 1)
+        total += len(GAP) + len(more) if hidden else 0
         shown.append(theme.paint(theme.symbol("rule") * total, "border"))
     body = [line(row) for row in grid[levels:]]
     if hidden_rows:
@@ -217,7 +218,7 @@ def _column_widths(wanted: list[int], width: int) -> list[int]:
     """Limit each column to half of the table; if room is left, the leftmost ones may be wider."""
     most = min(MAX_CELL_WIDTH, max(4, width // 2 - 4))
     capped = [min(each, most) for each in wanted]
-    spare = width - sum(capped) - len(_GAP) * (len(capped) - 1)
+    spare = width - sum(capped) - len(GAP) * (len(capped) - 1)
     for at, each in enumerate(wanted):
         more = max(0, min(each - capped[at], spare))
         capped[at] += more
@@ -227,15 +228,23 @@ def _column_widths(wanted: list[int], width: int) -> list[int]:
 
 def _fitting_columns(widths: list[int], index: int, width: int) -> list[int]:
     """Choose the columns that fit, from both ends. Those that name the rows always stay; the middle is left out."""
-    if sum(widths) + len(_GAP) * (len(widths) - 1) <= width:
+    if sum(widths) + len(GAP) * (len(widths) - 1) <= width:
         return list(range(len(widths)))
-    room = width - sum(widths[:index]) - len(_GAP) * index - 1  # one for the sign that some are missing
+    room = width - sum(widths[:index]) - len(GAP) * index - 1  # one for the sign that some are missing
     left, right = index, len(widths)
     from_left = True
     while left < right:
-        room -= widths[left if from_left else right - 1] + len(_GAP)
+        room -= widths[left if from_left else right - 1] + len(GAP)
         if room < 0:
             break
         left, right = (left + 1, right) if from_left else (left, right - 1)
         from_left = not from_left
     return [*range(left), *range(right, len(widths))] if left > index else list(range(min(index + 1, len(widths))))
+
+
+def column_texts(texts: Sequence[str], right: bool, widest: int) -> list[str]:
+    """Make texts from code equally wide, at most `widest` cells."""
+    shown = [visible_line(text, OUTPUT) for text in texts]
+    width = min(widest, max(map(cells, shown)))
+    cut = [text if cells(text) <= width else clip(text, width - 1) + "…" for text in shown]
+    return [" " * (width - cells(text)) + text if right else text + " " * (width - cells(text)) for text in cut]

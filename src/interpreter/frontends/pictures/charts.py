@@ -46,6 +46,11 @@ _PANEL = object_of(title=_LABEL, x=_LABEL, y=_LABEL, x_ticks=_TICKS, y_ticks=_TI
 _is_chart = object_of(panels=list_of(_PANEL, 6, 1))
 
 
+def chart_of(png: bytes, width: int, lines: int, theme: Theme) -> list[str]:
+    """Draw the chart inside an image, at most this wide; empty if it has none."""
+    return drawn_chart(chart_in(png), width, lines, theme)
+
+
 def chart_in(png: bytes) -> list[dict[str, Any]]:
     """Read the panels inside an image; empty if it has none, or anything that the session doesn't write."""
     size, body = int.from_bytes(png[_HEADER : _HEADER + 4], "big") + 4, png[_HEADER + 4 :]

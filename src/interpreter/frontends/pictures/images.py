@@ -6,12 +6,13 @@ import base64
 import io
 import os
 import re
-import struct
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from interpreter.frontends.pictures.charts import chart_of
 from interpreter.frontends.terminal.render.ansi import RESET
+from interpreter.frontends.terminal.render.saved import png_size
 from interpreter.frontends.terminal.render.theme import TRUE_COLOR, Theme, color_depth
 from interpreter.frontends.terminal.tty import CELL_SIZE, COLOR_REGISTERS, KITTY_GRAPHICS
 from interpreter.host import files
@@ -61,11 +62,9 @@ class Pictures:
         try:
             data = files.read_bytes(path, _MAX_FILE_BYTES)
             if graphics.protocol == "blocks":
-                from interpreter.frontends.terminal.render.charts import chart_in, drawn_chart
-
-                if panels := chart_in(data):
+                if chart := chart_of(data, columns - 1, lines, theme):
                     advised, self._advised_charts = self._advised_charts, True
-                    return [*drawn_chart(panels, columns - 1, lines, theme), caption, *([] if advised else [AS_TEXT])]
+                    return [*chart, caption, *([] if advised else [AS_TEXT])]
                 if not self._color:
                     return [caption]
             drawn, height = _draw(data, graphics, columns, lines)
@@ -156,14 +155,6 @@ def fitted(
         return max(1, min(most, -int(-(size * scale - 0.01) // 1)))
 
     return cells(width, most_columns), cells(height, most_rows), scale
-
-
-def png_size(data: bytes) -> tuple[int, int] | None:
-    """Read width and height of a PNG from its header; None for anything else."""
-    if data[:8] != b"\x89PNG\r\n\x1a\n" or data[12:16] != b"IHDR" or len(data) < 24:
-        return None
-    width, height = struct.unpack(">II", data[16:24])
-    return (width, height) if width and height else None
 
 
 # -- drawing -----------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ import base64
 import os
 import re
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -19,6 +19,7 @@ from interpreter.app.exports import export_table
 from interpreter.console_text import OUTPUT, counted, visible, visible_line
 from interpreter.errors import ComputerError, InterpreterError, MissingLeafError, UsageError
 from interpreter.frontends.terminal.render.ansi import cells, clip, program_text
+from interpreter.frontends.terminal.render.tables import GAP, column_texts
 from interpreter.frontends.terminal.tty import prompt_toolkit_options
 from interpreter.leaves import load
 from interpreter.runtimes.block import display_chunks
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from interpreter.frontends.terminal.terminal import Terminal
 
 MAX_COLUMN_WIDTH = 40  # cells of one column, if others want room too
-GAP = "  "
 COLUMNS_FETCHED = 30
 MAX_ROWS = 500
 _WAIT = 0.05  # seconds before the footer says that it is working
@@ -219,13 +219,6 @@ def drawn(table: TableWindow, width: int) -> tuple[list[str], list[tuple[int, in
         places.append((start + len(GAP), start + len(GAP) + len(column[0])))
         start = places[-1][1]
     return [GAP.join(row).rstrip() for row in grid], places
-
-
-def column_texts(texts: Sequence[str], right: bool, widest: int) -> list[str]:
-    shown = [visible_line(text, OUTPUT) for text in texts]
-    width = min(widest, max(map(cells, shown)))
-    cut = [text if cells(text) <= width else clip(text, width - 1) + "…" for text in shown]
-    return [" " * (width - cells(text)) + text if right else text + " " * (width - cells(text)) for text in cut]
 
 
 def show_table(terminal: Terminal, source: ShownValue, first: TableWindow, view: TableQuery, at_once: bool) -> None:
