@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from interpreter.agent.agent import Agent
     from interpreter.policy import Effects
     from interpreter.policy.review import BlockReview
-    from interpreter.session import ActionContext
     from interpreter.preview.preview import Preview
+    from interpreter.session import ActionContext
 
 LONGEST_WAIT = 0.3  # seconds that the question waits for a dry run
 _MAX_DIFF = 400_000  # characters
