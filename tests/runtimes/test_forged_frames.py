@@ -267,10 +267,10 @@ def test_events_wait_for_a_slow_consumer(frame: dict[str, Any], tmp_path: Path) 
 @pytest.mark.parametrize(
     "message",
     [
-        {"layers": {"/w": "/root/.ssh"}, "place": 1, "lost": []},
-        {"layers": [], "place": 1},
+        {"layers": {"/w": "/root/.ssh"}, "namespace": 1, "lost": []},
+        {"layers": [], "namespace": 1},
         {"layers": {}},
-        {"place": "x"},
+        {"namespace": "x"},
         {"failed": 7},
         "nothing",
     ],

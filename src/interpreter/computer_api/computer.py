@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from interpreter.config.settings import InterpreterSettings
     from interpreter.questions import OnInput
     from interpreter.runtimes.calls import ComputerCall, Tools
-    from interpreter.runtimes.launch import Containment, RuntimeContext
+    from interpreter.runtimes.launch import RuntimeContext, RuntimeSandbox
     from interpreter.runtimes.live import Job
     from interpreter.runtimes.protocol import Frame
     from interpreter.runtimes.state import Completions, Mark, Restored, TableQuery, Value, Variable, Window
@@ -94,7 +94,7 @@ class Computer(ComputerSettings):
         self.interpreter = interpreter
         self.participants: dict[str, Participant] = {}  # by actor
         # Makes what a sandbox's runtimes start in, for someone's settings; what is there already may stay.
-        self.contain: Callable[[InterpreterSettings, Any, Containment | None], Containment | None] | None = None
+        self.contain: Callable[[InterpreterSettings, Any, RuntimeSandbox | None], RuntimeSandbox | None] | None = None
         self.ends_with: list[Callable[[], object]] = []  # called when it ends: what others have started here
         self._pools: dict[str, RuntimePool] = {}  # beside the usual one, by sub-agent or user
         self._lock = threading.RLock()

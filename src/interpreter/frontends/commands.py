@@ -191,7 +191,7 @@ def _check_policy(parsed: Parsed) -> int:
 
 def setting_lines(interpreter: OpenInterpreter, profile: profiles.Profile | None) -> Iterator[str]:
     """Write the output of `--debug_config`: the profile that was read, then each setting with its value and source."""
-    yield f"profile: {profile.place.address if profile else f'none (there is no default in {profiles.folder()})'}"
+    yield f"profile: {profile.location.address if profile else f'none (there is no default in {profiles.folder()})'}"
     yield from (profile.notices if profile else ())
     yield ""
     rows = list(settings_in_use(interpreter))

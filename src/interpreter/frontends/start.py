@@ -352,7 +352,7 @@ def _accepted(profile: Profile) -> bool:
     """Show a profile from the internet in full and ask whether to use it."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise ProfileError(
-            f"The profile {profile.place.address} was not loaded, because there is no terminal to show it and ask. "
+            f"The profile {profile.location.address} was not loaded, because there is no terminal to show it and ask. "
             f"Save it as a file and load that, or use --trust_profile."
         )
     print(described(profile))
@@ -360,8 +360,8 @@ def _accepted(profile: Profile) -> bool:
 
 
 def described(profile: Profile) -> str:
-    lines = [f"The profile {profile.place.address}"]
-    if profile.place.address.lower().startswith("http://"):
+    lines = [f"The profile {profile.location.address}"]
+    if profile.location.address.lower().startswith("http://"):
         lines[0] += " (fetched without encryption)"
     if profile.is_python:
         lines += ["is a program. It would run with your permissions:", "", profile.code.rstrip(), ""]

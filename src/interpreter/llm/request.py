@@ -200,11 +200,11 @@ def _add_own_block(message: Message, chat: Chat, forms: Forms, memory: Memory) -
     """Add code that the user ran at the prompt, or its output."""
     if message.get("role") == "user":
         code = fenced(message.get("format", ""), str(message["content"]))
-        chat.user(f"I ran this myself:\n{_redacted(code, forms, memory)}")
+        chat.user(f"I ran this myself:\n{_without_secrets(code, forms, memory)}")
     elif message.get("type") == "code":
         chat.user(_SHOWN.format(message.get("format", "")))
     elif message.get("format") != "active_line" and (text := _console_text(message, forms)):
-        chat.user(f"Its output:\n{_redacted(text, forms, memory)}")
+        chat.user(f"Its output:\n{_without_secrets(text, forms, memory)}")
 
 
 def _add(message: Message, chat: Chat, forms: Forms, memory: Memory, template: str) -> None:
@@ -217,14 +217,14 @@ def _add(message: Message, chat: Chat, forms: Forms, memory: Memory, template: s
         case "message" if role == "user":
             chat.user(template.replace("{content}", str(content)).strip())
         case "message":
-            chat.output(_redacted(str(content).strip(), forms, memory), has_failed(message))
+            chat.output(_without_secrets(str(content).strip(), forms, memory), has_failed(message))
         case "code" if role == "assistant":
             chat.code(message.get("format", ""), str(content), message.get("call"))
         case "code":
             chat.output(_SHOWN.format(message.get("format", "")))
         case "console":
             if message.get("format") != "active_line":
-                text = _redacted(_console_text(message, forms), forms, memory)
+                text = _without_secrets(_console_text(message, forms), forms, memory)
                 chat.output(text, has_failed(message), message.get("call"))
         case "tool_call":
             chat.call(message.get("format", ""), str(content), message.get("call"))
@@ -236,7 +236,7 @@ def _add(message: Message, chat: Chat, forms: Forms, memory: Memory, template: s
             raise UnknownMessageError(f"A message of type {kind!r} can't be sent to a model: {message!r:.80}")
 
 
-def _redacted(text: str, forms: Forms, memory: Memory) -> str:
+def _without_secrets(text: str, forms: Forms, memory: Memory) -> str:
     return text if forms.secrets is None else memory.redactor.redact(text, forms.secrets)
 
 

@@ -254,8 +254,8 @@ def enter(line: int, plan: dict[str, Any], ours: Collection[int]) -> View | None
                 reason = "this system does not allow user namespaces (%s)" % error.strerror
             socket.sendall(json.dumps({"event": "entered", "failed": reason}).encode() + b"\n")
             return None
-        place = os.stat("/proc/self/ns/mnt").st_ino
-        entered = {"event": "entered", "layers": view.layers, "place": place, "lost": view.lost}
+        namespace = os.stat("/proc/self/ns/mnt").st_ino
+        entered = {"event": "entered", "layers": view.layers, "namespace": namespace, "lost": view.lost}
         answer = json.dumps(entered).encode() + b"\n"
         if listener is None:
             socket.sendall(answer)
@@ -270,18 +270,18 @@ def enter(line: int, plan: dict[str, Any], ours: Collection[int]) -> View | None
 def make_layer(base: int, name: str, like: os.stat_result) -> list[int]:
     """Make the two folders that a layer needs; the first gets the owner and mode of the folder below it."""
     os.mkdir(name, dir_fd=base)
-    place = os.open(name, os.O_PATH | os.O_DIRECTORY, dir_fd=base)
+    folder = os.open(name, os.O_PATH | os.O_DIRECTORY, dir_fd=base)
     try:
         for part in ("upper", "work"):
-            os.mkdir(part, dir_fd=place)
+            os.mkdir(part, dir_fd=folder)
         try:
-            os.chown("upper", like.st_uid, like.st_gid, dir_fd=place)
+            os.chown("upper", like.st_uid, like.st_gid, dir_fd=folder)
         except OSError:
             pass  # only root may set the owner
-        os.chmod("upper", stat.S_IMODE(like.st_mode), dir_fd=place)
-        return [os.open(part, os.O_PATH | os.O_DIRECTORY, dir_fd=place) for part in ("upper", "work")]
+        os.chmod("upper", stat.S_IMODE(like.st_mode), dir_fd=folder)
+        return [os.open(part, os.O_PATH | os.O_DIRECTORY, dir_fd=folder) for part in ("upper", "work")]
     finally:
-        os.close(place)
+        os.close(folder)
 
 
 def copy_entry(source: str, target: str) -> bool:

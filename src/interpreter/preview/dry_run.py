@@ -118,12 +118,12 @@ class PythonDryRun:
     def keep(self) -> list[str]:
         """Continue with the copy, in the real file system. Returns what was lost."""
         self._over = True
-        self._gate.open(self._overlay.place)
-        runtime, place = self._runtime, self._overlay.place
-        left = [f"{each}, which stays where it was" for each in others_in(place, runtime.pid)]
+        self._gate.open(self._overlay.namespace)
+        runtime, namespace = self._runtime, self._overlay.namespace
+        left = [f"{each}, which stays where it was" for each in others_in(namespace, runtime.pid)]
         answer = runtime.query({"op": "leave_view"}, TIMEOUT, early=True)  # the copy returns to the real files
         if answer is None or not runtime.alive:
-            runtime.snapshots.end_dry_run(keep=False, place=place)
+            runtime.snapshots.end_dry_run(keep=False, namespace=namespace)
             return ["the variables, which stay as they were before the block"]
         runtime.snapshots.end_dry_run(keep=True)
         self.active.state_before = self.active.leave_state()
@@ -136,8 +136,8 @@ class PythonDryRun:
             return
         self._over = True
         self._runtime.settle(self._runtime.block)
-        self._runtime.snapshots.end_dry_run(keep=False, place=self._overlay.place)
-        self._gate.open(self._overlay.place)
+        self._runtime.snapshots.end_dry_run(keep=False, namespace=self._overlay.namespace)
+        self._gate.open(self._overlay.namespace)
 
 
 # -- the shell ---------------------------------------------------------------------------------------------------------
@@ -187,7 +187,7 @@ class ShellDryRun:
         """Transfer to the live shell what a state can hold, which excludes background jobs. Returns what was lost."""
         language, copy = self._language, self.active.runtime
         state, context = self.active.saved_state(), self.active.context
-        left = others_in(self._overlay.place, copy.pid if copy is not None else None)
+        left = others_in(self._overlay.namespace, copy.pid if copy is not None else None)
         self.drop()
         if state is None:
             return ["the shell's variables"]
@@ -200,7 +200,7 @@ class ShellDryRun:
     def drop(self) -> None:
         self._over = True
         self.active.terminate()
-        self._gate.open(self._overlay.place)
+        self._gate.open(self._overlay.namespace)
 
 
 # A copy of a runtime in an overlay: the block runs in the copy, then either the copy or the original is kept.

@@ -26,7 +26,7 @@ class Layer:
     def __init__(self, root: str, upper: str, began: int, skip: str = "", prefix: str = "") -> None:
         self.root, self.upper, self.began, self.prefix = Folder(root), Folder(upper), began, prefix
         self.drifted: set[str] = set()  # paths that another program changed while the block ran
-        self._places: dict[str, tuple[Folder, str]] = {}  # by the hash of a content, where to read it
+        self._sources: dict[str, tuple[Folder, str]] = {}  # by the hash of a content, where to read it
         self._skip = skip
         self.changes = Changes("preview", {path: pair for path, pair in self._pairs() if not same(*pair)})
 
@@ -45,17 +45,17 @@ class Layer:
 
     def write_content(self, content: str, target: BinaryIO) -> None:
         """Write the content with this hash into an empty file. Raises UndoError if it has changed."""
-        if content not in self._places:
+        if content not in self._sources:
             raise UndoError("its content can't be read")
-        folder, path = self._places[content]
+        folder, path = self._sources[content]
         with folder.open(path) as source:
             if copy(source, target) != content:
                 raise UndoError("its content has changed since it was shown")
 
     def _read(self, item: Item) -> bytes | None:
-        place = self._places.get(item.content or "") if item.kind == "file" else None
+        source = self._sources.get(item.content or "") if item.kind == "file" else None
         try:
-            return place[0].read_bytes(place[1]) if place else None
+            return source[0].read_bytes(source[1]) if source else None
         except OSError:
             return None
 
@@ -120,7 +120,7 @@ class Layer:
                     folder.chmod(path, 0o600)  # the block made it unreadable
                 with folder.open(path, buffering=0) as file:
                     content = hash_of(file)
-                self._places.setdefault(content, (folder, path))
+                self._sources.setdefault(content, (folder, path))
             elif stat.S_ISLNK(facts.st_mode):
                 content = folder.readlink(path)
         return item_from(key_of(facts), content)

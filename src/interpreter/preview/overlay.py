@@ -40,7 +40,7 @@ class Overlay:
         self.shared: list[str] = []  # folders outside the overlay
         self.layers: dict[str, str] = {}  # by folder, where changes go; known once a process is inside
         self.read_only: list[str] = []  # writable places that could not get a layer
-        self.place = 0  # the id of its mount namespace
+        self.namespace = 0  # the id of its mount namespace
         self._folders: dict[str, tuple[str, int]] = {}  # by parent: a folder for layers, and its lock
 
     @staticmethod
@@ -68,8 +68,8 @@ class Overlay:
                 while data and not data.endswith(b"\n") and len(data) < MAX_REPORT_BYTES:
                     data += line.recv(65536)
                 answer: Frame = decode(data) if data else {"failed": "the process ended"}
-                layers, place = answer.get("layers") or {}, answer.get("place")
-                if answer.get("failed") or place is None:
+                layers, namespace = answer.get("layers") or {}, answer.get("namespace")
+                if answer.get("failed") or namespace is None:
                     why = answer.get("failed") or "it can't be entered"
                     raise NotPreviewableError(f"Can't make a copy-on-write view of the workspace: {why}.")
                 offered = [
@@ -77,9 +77,9 @@ class Overlay:
                 ]
                 if not all(any(is_offered(layer, each) for each in offered) for layer in layers.items()):
                     raise BadFrame("a layer that it was not offered")
-                self.layers, self.place = layers, place
+                self.layers, self.namespace = layers, namespace
                 self.read_only = [root["path"] for root in plan["roots"] if root["path"] not in layers]
-                gate.close(self.place)
+                gate.close(self.namespace)
                 for listener in listeners:
                     gate.attend(listener)
                 line.sendall(b"x")
@@ -156,10 +156,10 @@ def remove_abandoned(parent: str) -> None:
 
 def is_offered(layer: tuple[str, Any], offer: tuple[str, str]) -> bool:
     """Check that a layer is the one offered for a root, or for a part of that root."""
-    (path, upper), (root, place) = layer, offer
+    (path, upper), (root, folder) = layer, offer
     is_part = path.startswith(f"{root}/") and os.path.realpath(path) == path
     parts = r"(\.\d+)+" if is_part else ""
-    return (path == root or is_part) and re.fullmatch(re.escape(place) + parts + "/upper", str(upper)) is not None
+    return (path == root or is_part) and re.fullmatch(re.escape(folder) + parts + "/upper", str(upper)) is not None
 
 
 def mounts() -> dict[str, str]:

@@ -116,12 +116,12 @@ class SyscallGate:
         self._denied: dict[Denied, None] = {}
         self._names = asked_calls()
 
-    def close(self, place: int) -> None:
+    def close(self, namespace: int) -> None:
         self._denied.clear()
-        self._closed.add(place)
+        self._closed.add(namespace)
 
-    def open(self, place: int) -> None:
-        self._closed.discard(place)
+    def open(self, namespace: int) -> None:
+        self._closed.discard(namespace)
 
     @property
     def denied(self) -> list[Denied]:
@@ -205,7 +205,7 @@ def program_of(pid: int) -> str:
         return "a program"
 
 
-def others_in(place: int, known: int | None) -> list[str]:
+def others_in(namespace: int, known: int | None) -> list[str]:
     """List the processes that a block started in this mount namespace and that still run."""
     numbers = (int(name) for name in os.listdir("/proc") if name.isdigit())
-    return [f"{program_of(pid)} ({pid})" for pid in numbers if pid != known and mount_namespace(pid) == place]
+    return [f"{program_of(pid)} ({pid})" for pid in numbers if pid != known and mount_namespace(pid) == namespace]

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from interpreter.questions import Question
 from interpreter.runtimes.block import RunningBlock
-from interpreter.runtimes.launch import Containment
+from interpreter.runtimes.launch import RuntimeSandbox
 from interpreter.runtimes.protocol import Frame
 from interpreter.sigint import interrupt_user_code
 
@@ -93,7 +93,7 @@ class ComputerCall:
         frame: Frame,
         block: Caller | None,
         language: str,
-        containment: Containment | None = None,
+        containment: RuntimeSandbox | None = None,
         action: Any = None,
     ) -> None:
         self.path: str = frame["path"]
@@ -146,7 +146,7 @@ class ComputerCall:
 class Calls:
     """The calls of one runtime, whose driver gets the replies through `send`."""
 
-    def __init__(self, language: str, containment: Containment | None, send: Callable[[Frame], None]) -> None:
+    def __init__(self, language: str, containment: RuntimeSandbox | None, send: Callable[[Frame], None]) -> None:
         self.language, self._send = language, send
         self.containment = containment  # the sandbox that the runtime was started in, even if it has changed since
         self.tools: Tools | None = None

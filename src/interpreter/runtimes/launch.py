@@ -43,7 +43,7 @@ class Start:
     fds: list[int] = field(default_factory=list)  # inherited
 
 
-class Containment(Protocol):
+class RuntimeSandbox(Protocol):
     """The part of a sandbox that runtimes use."""
 
     outputs: Path  # the folder for long outputs; readable inside
@@ -51,7 +51,7 @@ class Containment(Protocol):
     def __hash__(self) -> int: ...
 
     @property
-    def within(self) -> Containment | None:
+    def within(self) -> RuntimeSandbox | None:
         """Return the narrower sandbox that this one was made from; None if there is none."""
 
     @property
@@ -114,7 +114,7 @@ class Launch:
     python: str = sys.executable  # runs the supervisor
     env: dict[str, str] = field(default_factory=lambda: dict(os.environ))
     cwd: str | None = None
-    containment: Containment | None = None
+    containment: RuntimeSandbox | None = None
     # modules that a warm parent has imported already, and folders to import them from; not in a sandbox
     preload: tuple[str, ...] = ()
 
@@ -123,7 +123,7 @@ class Launch:
 
 
 def run_to_end(
-    plain: Start, containment: Containment | None, stdin: bytes, timeout: float, folder: Path | None = None
+    plain: Start, containment: RuntimeSandbox | None, stdin: bytes, timeout: float, folder: Path | None = None
 ) -> processes.Completed:
     """Run a program where the runtimes run: in the sandbox, if there is one. OSError if it can't start or times out.
 
@@ -150,7 +150,7 @@ def run_to_end(
 
 
 @functools.cache  # a sandbox equals only itself
-def program_version(program: str, containment: Containment | None = None) -> str | None:
+def program_version(program: str, containment: RuntimeSandbox | None = None) -> str | None:
     """Return the version that a program reports, run in its sandbox if there is one; None if it reports none."""
     if sys.platform == "win32":
         return None  # no runtimes there that need it
@@ -322,7 +322,7 @@ class RuntimeContext:
     action: object = None  # the session's action that is running
     ask: Callable[[Question], None] | None = None  # waits for the answer, for code that can't yield the question
     emit_images: bool = True  # whether the model gets the images that code shows
-    containment: Containment | None = None  # the sandbox of new runtimes
+    containment: RuntimeSandbox | None = None  # the sandbox of new runtimes
     elsewhere: bool = False  # the runtimes and their files are on another machine
     _chosen: tuple[tuple[object, ...], Environment] | None = field(default=None, init=False, repr=False)
 

@@ -26,7 +26,7 @@ from interpreter.runtimes.block import (
     event_chunks,
     notice,
 )
-from interpreter.runtimes.launch import Containment, Launch, RuntimeContext
+from interpreter.runtimes.launch import Launch, RuntimeContext, RuntimeSandbox
 from interpreter.runtimes.protocol import Frame
 from interpreter.runtimes.runtime import Runtime
 from interpreter.runtimes.sharing import MAX_VARIABLE_BYTES, Form, Shared, as_csv, as_text, in_form, take
@@ -35,9 +35,9 @@ from interpreter.runtimes.state import (
     LIST_TIMEOUT,
     SHOW_TIMEOUT,
     Completions,
-    Place,
     Restored,
     Saving,
+    Surroundings,
     TableQuery,
     Value,
     Variable,
@@ -116,7 +116,7 @@ class LiveLanguage(BaseLanguage):
         self.known_shared: dict[str, int] = {}  # the numbers of the shared values that it has
         self.state_before = 0  # the number of the state before the last block
         self._number: int | None = None  # the number of the present state
-        self._places: dict[int, Place] = {}
+        self._surroundings: dict[int, Surroundings] = {}
         self._last: Run | None = None
         self._order = threading.RLock()  # held to start a block or apply its end; the reader thread never takes it
 
@@ -225,10 +225,10 @@ class LiveLanguage(BaseLanguage):
         self.stopped, self.missing = False, ""
         notices: list[Chunk] = []
         old, present = self.runtime, self.context.containment
-        place = old.launch.containment if old is not None else None
-        while present is not None and place is not None and present is not place:
+        sandbox = old.launch.containment if old is not None else None
+        while present is not None and sandbox is not None and present is not sandbox:
             present = present.within
-        if old is not None and place is not present:  # outside the present sandbox, or in one that is not part of it
+        if old is not None and sandbox is not present:  # outside the present sandbox, or in one that is not part of it
             self.end_runtime()
             if old.block is not None:
                 notices.append(
@@ -361,7 +361,7 @@ class LiveLanguage(BaseLanguage):
         run.runtime.snapshots.forget()
         if run.runtime is self.runtime:
             self.runtime = self._number = None
-            self._places.clear()
+            self._surroundings.clear()
         yield console(
             f"Still running in the background (process group {job.pid}). Its output goes to {job.path}; "
             f"new {self.name} blocks run in a new session.\n"
@@ -394,7 +394,7 @@ class LiveLanguage(BaseLanguage):
     def end_runtime(self) -> None:
         """End the runtime; background jobs keep running in theirs."""
         runtime, self.runtime, self._number = self.runtime, None, None
-        self._places.clear()
+        self._surroundings.clear()
         if runtime is not None:
             runtime.close()
 
@@ -427,8 +427,10 @@ class LiveLanguage(BaseLanguage):
 
     def _note_place(self) -> None:
         kept = {*self._known_states(), self.present}
-        self._places = {state: place for state, place in self._places.items() if state in kept}
-        self._places[self.present] = Place(
+        self._surroundings = {
+            state: surroundings for state, surroundings in self._surroundings.items() if state in kept
+        }
+        self._surroundings[self.present] = Surroundings(
             self.context.cwd, dict(self.context.exported), dict(self.known_env), dict(self.known_shared)
         )
 
@@ -438,10 +440,10 @@ class LiveLanguage(BaseLanguage):
     def _return_to(self, state: int) -> None:
         """Record that the runtime is in this state again, and restore the directory and exported variables."""
         self._number = state
-        place = self._places.get(state)
-        if place is not None:
-            self.context.return_to(place.cwd, place.exported)
-            self.known_env, self.known_shared = dict(place.own_env), dict(place.own_shared)
+        surroundings = self._surroundings.get(state)
+        if surroundings is not None:
+            self.context.return_to(surroundings.cwd, surroundings.exported)
+            self.known_env, self.known_shared = dict(surroundings.own_env), dict(surroundings.own_shared)
         self.known_cwd = None  # its folder may be gone, or replaced by another
 
     def check_idle(self, refusal: str) -> None:
@@ -458,14 +460,16 @@ class LiveLanguage(BaseLanguage):
             state = self.state_before if is_busy else self.present
             if not is_busy:
                 self._note_place()
-            place = self._places[state]
+            surroundings = self._surroundings[state]
             if self.runtime is not None and self.runtime.snapshots.in_dry_run:  # or a block that belongs to one
                 is_busy = True
             if not is_busy:
-                return self._split(computer, state, place, None)  # no block can begin meanwhile
-        return self._split(computer, state, place, state)  # it may take longer than the block
+                return self._split(computer, state, surroundings, None)  # no block can begin meanwhile
+        return self._split(computer, state, surroundings, state)  # it may take longer than the block
 
-    def _split(self, computer: HasContext, state: int, place: Place, before: int | None) -> tuple[Self, Restored]:
+    def _split(
+        self, computer: HasContext, state: int, surroundings: Surroundings, before: int | None
+    ) -> tuple[Self, Restored]:
         other, restored = type(self)(computer), Restored()
         if self.has_begun():
             if self.contained_in is not None and other.context.containment is None:
@@ -475,12 +479,12 @@ class LiveLanguage(BaseLanguage):
             except BaseException:
                 other.terminate()
                 raise
-        other._places = {state: place}
+        other._surroundings = {state: surroundings}
         other._return_to(state)
         return other, restored
 
     @property
-    def contained_in(self) -> Containment | None:
+    def contained_in(self) -> RuntimeSandbox | None:
         return self.runtime.launch.containment if self.runtime is not None else None
 
     def has_begun(self) -> bool:

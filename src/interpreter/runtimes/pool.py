@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from interpreter.preview.dry_run import DryRun
     from interpreter.preview.overlay import Overlay
     from interpreter.runtimes import Registry
-    from interpreter.runtimes.launch import Containment, RuntimeContext
+    from interpreter.runtimes.launch import RuntimeContext, RuntimeSandbox
     from interpreter.runtimes.live import Job, LiveLanguage
     from interpreter.runtimes.state import Completions, Mark, Restored, Saving, Variable
 
@@ -42,8 +42,8 @@ class SuspendedRuntimes(NamedTuple):
     """Runtimes that a pool has set aside, and their sandboxes."""
 
     running: dict[Language, BaseLanguage]
-    left_sandboxes: list[Containment]
-    containment: Containment | None
+    left_sandboxes: list[RuntimeSandbox]
+    containment: RuntimeSandbox | None
 
     def terminate(self) -> None:
         for language in self.running.values():
@@ -95,7 +95,7 @@ class RuntimePool:
         self._lock = threading.RLock()
         self._running: dict[Language, BaseLanguage] = {}
         self._context: RuntimeContext | None = None
-        self._left_sandboxes: list[Containment] = []  # runtimes may still be inside
+        self._left_sandboxes: list[RuntimeSandbox] = []  # runtimes may still be inside
         self._dry_run: DryRun | None = None
         self.active: BaseLanguage | None = None  # it is running a block
         self._known: tuple[object, ...] = ()  # what `_found` depends on

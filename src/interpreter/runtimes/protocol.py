@@ -135,7 +135,7 @@ FRAMES: dict[str, dict[str, Check]] = {
     "entered": {
         "failed": optional(LINE),
         "layers": optional(free(dict, 1000)),
-        "place": optional(SIZE),
+        "namespace": optional(SIZE),
         "lost": LINES,
     },
 }

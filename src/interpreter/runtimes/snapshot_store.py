@@ -230,8 +230,8 @@ class SnapshotStore:
             if supervisor.pid is None:
                 supervisor.suspended, supervisor.pid = None, supervisor.suspended
         elif command == "settle":
-            word, *place = argument.split()
-            self.settle(word == "keep", int(place[0]) if place else 0)
+            word, *namespace = argument.split()
+            self.settle(word == "keep", int(namespace[0]) if namespace else 0)
         elif command in ("split", "copy"):
             fds = supervisor.take_fds(5)
             snapshot = None
@@ -282,13 +282,13 @@ class SnapshotStore:
                 supervisor.say("left %d %s" % (other, name))
         supervisor.say("promoted %s" % state)
 
-    def settle(self, keep: bool, place: int) -> None:
+    def settle(self, keep: bool, namespace: int) -> None:
         """End one of the two workers of a dry run, and with the copy everything in its mount namespace."""
         supervisor = self.supervisor
         if keep:
             supervisor.suspended, supervisor.pid = supervisor.pid, supervisor.suspended
         supervisor.end_worker()
-        while place and (there := [pid for pid in supervisor.descendants() if mount_namespace(pid) == place]):
+        while namespace and (there := [pid for pid in supervisor.descendants() if mount_namespace(pid) == namespace]):
             for pid in there:
                 supervisor.send_signal(pid, signal.SIGKILL)
             supervisor.reap()

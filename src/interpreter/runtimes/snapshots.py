@@ -215,13 +215,13 @@ class Snapshots:
             self._suspended = None
         return left is not None
 
-    def end_dry_run(self, keep: bool, place: int = 0) -> None:
+    def end_dry_run(self, keep: bool, namespace: int = 0) -> None:
         """End one of the two: the suspended worker, or the copy and everything in its mount namespace."""
         suspended, self._suspended = self._suspended, None
         if not keep:
             self._runtime.restore_worker(suspended)
         self.expect_change()
-        self._runtime.control.say("settle keep" if keep else f"settle drop {place}")
+        self._runtime.control.say("settle keep" if keep else f"settle drop {namespace}")
         if self._runtime.is_open:
             while self.changes.get()[0] not in ("settled", "missing"):
                 pass  # reports of an abandoned change

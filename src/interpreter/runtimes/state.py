@@ -131,7 +131,7 @@ numbers = itertools.count(1)  # state numbers; two runtimes share one only where
 
 
 @dataclass(frozen=True)
-class Place:
+class Surroundings:
     """The working directory and the exported variables in a state."""
 
     cwd: str  # shared by all languages

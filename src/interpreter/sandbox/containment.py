@@ -113,11 +113,11 @@ class Containment:
         wider.settle()
         return wider
 
-    def with_workspace_kept(self, place: str) -> Containment:
+    def with_workspace_kept(self, folder: str) -> Containment:
         """Return a copy for a program that works elsewhere; it can't write to the workspace, or doesn't see it."""
         other = copy.copy(self)
         is_image = bool(self.sandbox.image)
-        other.sandbox = replace(self.sandbox, workspace=place) if is_image else replace(self.sandbox, kind="read-only")
+        other.sandbox = replace(self.sandbox, workspace=folder) if is_image else replace(self.sandbox, kind="read-only")
         return other
 
     def narrow(self, *wanted: Access) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 from interpreter.errors import ExportError, SandboxUnavailableError
 from interpreter.export import Document, ExportedConversation, ExportedProgram
 from interpreter.export.notebook import leaves_state, shell_function
-from interpreter.runtimes.launch import Containment, Start, run_to_end
+from interpreter.runtimes.launch import RuntimeSandbox, Start, run_to_end
 from interpreter.script.analysis import names_of
 from interpreter.script.steps import (
     Edit,
@@ -354,7 +354,7 @@ class Installed:
         return sorted(f"{name}=={self.versions[have[name]]}" for name in locked)
 
 
-def installed_for(python: str, environment: Mapping[str, str], containment: Containment | None = None) -> Installed:
+def installed_for(python: str, environment: Mapping[str, str], containment: RuntimeSandbox | None = None) -> Installed:
     """List the Python and packages of the session, in its sandbox. Code can forge the answer, so it is checked."""
     try:
         done = run_to_end(

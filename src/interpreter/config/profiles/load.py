@@ -75,13 +75,13 @@ _WHOLE = frozenset({"wtf", *(row.name for row in SETTINGS if row.kind == "dict")
 _TEXTS = ("str", "path", "str or False")
 
 
-def read(place: ProfileLocation, text: str, environ: Mapping[str, str] = os.environ) -> Profile:
+def read(location: ProfileLocation, text: str, environ: Mapping[str, str] = os.environ) -> Profile:
     """Parse a profile. One error lists all mistakes."""
-    if place.kind == ".py":
-        return Profile(place, text, code=text)
-    profile, mistakes = Profile(place, text), []
-    for entry in (json_entries if place.kind == ".json" else yaml_entries)(text, place.address):
-        at = place.address + (f", line {entry.line}" if entry.line is not None else "")
+    if location.kind == ".py":
+        return Profile(location, text, code=text)
+    profile, mistakes = Profile(location, text), []
+    for entry in (json_entries if location.kind == ".json" else yaml_entries)(text, location.address):
+        at = location.address + (f", line {entry.line}" if entry.line is not None else "")
         try:
             profile.notices += [f"{at}: {notice}" for notice in _take(profile, entry, environ)]
         except SettingError as error:
@@ -203,8 +203,8 @@ def yaml_entries(text: str, name: str) -> list[Entry]:
         return list(walk(node, ""))
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        place = f"{name}, line {mark.line + 1}" if mark else name
-        raise ProfileError(f"{place}: this is not YAML: {error.problem or error.context}.") from None
+        where = f"{name}, line {mark.line + 1}" if mark else name
+        raise ProfileError(f"{where}: this is not YAML: {error.problem or error.context}.") from None
     except (yaml.YAMLError, RecursionError) as error:
         raise ProfileError(f"{name}: this is not YAML: {error}.") from None
     finally:
@@ -258,23 +258,23 @@ def load(interpreter: OpenInterpreter, name: str, accept: Callable[[Profile], bo
 
     `name` is a name, a path or a URL. A profile from a URL is used only if `accept` approves it.
     """
-    place = find(name)
-    if place.is_url:
+    location = find(name)
+    if location.is_url:
         if interpreter.offline:
-            raise ProfileError(f"Can't fetch {place.address} while `offline` is set.")
-        profile = read(*fetch(place))
+            raise ProfileError(f"Can't fetch {location.address} while `offline` is set.")
+        profile = read(*fetch(location))
         if accept is None or not accept(profile):
-            raise ProfileError(f"The profile {place.address} was not loaded because it was not approved.")
+            raise ProfileError(f"The profile {location.address} was not loaded because it was not approved.")
     else:
         try:
-            text = Path(place.address).read_text(encoding="utf-8-sig")
+            text = Path(location.address).read_text(encoding="utf-8-sig")
         except (OSError, UnicodeDecodeError) as error:
-            raise ProfileError(f"Can't read {place.address}: {error}.") from error
-        profile = read(place, text)
+            raise ProfileError(f"Can't read {location.address}: {error}.") from error
+        profile = read(location, text)
         if has_exposed_key(profile):
             profile.notices.append(
-                f"{place.address} contains a key and other users of this machine can read it. To fix this: "
-                f"chmod 600 {place.address}"
+                f"{location.address} contains a key and other users of this machine can read it. To fix this: "
+                f"chmod 600 {location.address}"
             )
     if profile.code:
         run(profile, interpreter)
@@ -295,7 +295,7 @@ def load(interpreter: OpenInterpreter, name: str, accept: Callable[[Profile], bo
 
 def has_exposed_key(profile: Profile) -> bool:
     """Check whether the file has a key in it and others on this machine can read it."""
-    if profile.place.is_builtin or not os.stat(profile.place.address).st_mode & _READABLE_BY_OTHERS:
+    if profile.location.is_builtin or not os.stat(profile.location.address).st_mode & _READABLE_BY_OTHERS:
         return False
     from interpreter.llm.secrets import replace_secrets, secret_values
 
@@ -306,11 +306,11 @@ def has_exposed_key(profile: Profile) -> bool:
     return bool(secret_values({}, [(key, key) for key in keys])) or bool(replace_secrets(profile.text, {})[1])
 
 
-def fetch(place: ProfileLocation) -> tuple[ProfileLocation, str]:
-    """Download a profile: return its place, with the format it is written in, and its text."""
+def fetch(location: ProfileLocation) -> tuple[ProfileLocation, str]:
+    """Download a profile: return its location, with the format it is written in, and its text."""
     import httpx
 
-    address, content = place.address, b""
+    address, content = location.address, b""
     try:
         with (
             httpx.Client(follow_redirects=True, max_redirects=5, timeout=FETCH_TIMEOUT) as client,
@@ -329,7 +329,7 @@ def fetch(place: ProfileLocation) -> tuple[ProfileLocation, str]:
                     raise ProfileError(f"{address} is larger than {MAX_BYTES:,} bytes, too large for a profile.")
     except (httpx.HTTPError, httpx.InvalidURL) as error:
         raise ProfileError(f"Can't fetch {address}: {error or type(error).__name__}.") from error
-    return replace(place, format=place.kind or _SUFFIXES.get(kind, ".yaml")), content.decode("utf-8", "replace")
+    return replace(location, format=location.kind or _SUFFIXES.get(kind, ".yaml")), content.decode("utf-8", "replace")
 
 
 # -- profiles in Python ------------------------------------------------------------------------------------------------
@@ -341,28 +341,28 @@ _MAKE = "_make_interpreter"
 
 def run(profile: Profile, interpreter: OpenInterpreter) -> None:
     """Run the code of a profile; settings that it assigns are recorded as the profile's."""
-    place = profile.place.address
+    address = profile.location.address
 
     def make(**settings: Any) -> OpenInterpreter:
-        apply(interpreter, settings, "profile", place)
+        apply(interpreter, settings, "profile", address)
         return interpreter
 
-    names: dict[str, Any] = {"__name__": "interpreter_profile", "__file__": place}
+    names: dict[str, Any] = {"__name__": "interpreter_profile", "__file__": address}
     names |= {"interpreter": interpreter, _TARGET: interpreter, _MAKE: make}
     try:
-        tree = ast.parse(profile.code, place)
+        tree = ast.parse(profile.code, address)
         ast.increment_lineno(tree, profile.code_line - 1)
         _UseTarget().visit(tree)
-        compiled = compile(ast.fix_missing_locations(tree), place, "exec")
-        with speaking_as("profile", place):
+        compiled = compile(ast.fix_missing_locations(tree), address, "exec")
+        with speaking_as("profile", address):
             exec(compiled, names)
     except SyntaxError as error:
-        raise ProfileError(f"{place}, line {error.lineno}: {error.msg}.") from error
+        raise ProfileError(f"{address}, line {error.lineno}: {error.msg}.") from error
     except Exception as error:
-        lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == place]
+        lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == address]
         is_ours = isinstance(error, InterpreterError)
         problem = str(error) if is_ours else f"{type(error).__name__}: {error}".rstrip(": ")
-        raise ProfileError(f"{place}, line {lines[-1] if lines else '?'}: {problem}") from error
+        raise ProfileError(f"{address}, line {lines[-1] if lines else '?'}: {problem}") from error
 
 
 class _UseTarget(ast.NodeTransformer):

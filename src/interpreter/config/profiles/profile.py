@@ -41,7 +41,7 @@ class ProfileLocation:
 class Profile:
     """Settings by their dotted names, and what else a profile can hold."""
 
-    place: ProfileLocation
+    location: ProfileLocation
     text: str  # the unparsed file
     settings: dict[str, Any] = field(default_factory=dict)
     lines: dict[str, int] = field(default_factory=dict)  # the line of each setting
@@ -54,12 +54,12 @@ class Profile:
 
     @property
     def is_python(self) -> bool:
-        return self.place.kind == ".py"
+        return self.location.kind == ".py"
 
     def where(self, setting: str) -> str:
         """Return the file and, if known, the line of a setting."""
         line = self.lines.get(setting)
-        return f"{self.place.address}, line {line}" if line else self.place.address
+        return f"{self.location.address}, line {line}" if line else self.location.address
 
 
 def folder() -> Path:
@@ -74,9 +74,9 @@ def user_names() -> list[str]:
     return _names(folder())
 
 
-def _names(place: Path) -> list[str]:
+def _names(folder: Path) -> list[str]:
     try:
-        return sorted({file.stem for file in place.iterdir() if file.suffix in KINDS and file.is_file()})
+        return sorted({file.stem for file in folder.iterdir() if file.suffix in KINDS and file.is_file()})
     except OSError:
         return []
 
@@ -112,10 +112,10 @@ def find(name: str) -> ProfileLocation:
     raise ProfileError(f"There is no profile {name}, neither in {folder()} nor built in. {advice}")
 
 
-def _in_folder(place: Path, name: str) -> Path | None:
+def _in_folder(folder: Path, name: str) -> Path | None:
     """Find the file with that name; without a suffix, the first that exists."""
     names = [name] if os.path.splitext(name)[1] in KINDS else [f"{name}{kind}" for kind in KINDS]
-    return next((place / each for each in names if (place / each).is_file()), None)
+    return next((folder / each for each in names if (folder / each).is_file()), None)
 
 
 def _advice(name: str, known: Sequence[str]) -> str:

@@ -74,7 +74,7 @@ def search_row(tty: Tty, question: str, rows: Sequence[str], draw: Callable[[int
     def search(buffer: Buffer) -> None:
         wanted = buffer.text.lower().split()
         marked.rows = [at for at, text in enumerate(texts) if all(word in text for word in wanted)]
-        marked.place = 0
+        marked.row = 0
 
     typed = Buffer(multiline=False, on_text_changed=search)
     line = Window(BufferControl(typed, input_processors=[BeforeInput("Search: ")]), height=1)
@@ -89,14 +89,14 @@ class _MarkedRows:
 
     def __init__(self, rows: Sequence[int], draw: Callable[[int], str]) -> None:
         self.rows, self._draw = rows, draw
-        self.place = 0
+        self.row = 0
 
     def text(self) -> StyleAndTextTuples:
         out: StyleAndTextTuples = []
-        for place, number in enumerate(self.rows):
-            if place == self.place:
+        for row, number in enumerate(self.rows):
+            if row == self.row:
                 out.append(("[SetCursorPosition]", ""))
-            sign, style = (">", "bold") if place == self.place else (" ", "")
+            sign, style = (">", "bold") if row == self.row else (" ", "")
             out.append((style, f"{sign} {self._draw(number)}\n"))
         return out or [("", "  No matches.\n")]
 
@@ -107,7 +107,7 @@ class _MarkedRows:
         keys = KeyBindings()
 
         def move(event: KeyPressEvent, by: int) -> None:
-            self.place = max(0, min(self.place + by, len(self.rows) - 1))
+            self.row = max(0, min(self.row + by, len(self.rows) - 1))
 
         for name, by in steps.items():
             keys.add(name)(partial(move, by=by))
@@ -116,7 +116,7 @@ class _MarkedRows:
         @keys.add("c-j")  # what Enter is if it was pressed before we had the terminal
         def _take(event: KeyPressEvent) -> None:
             if self.rows:
-                event.app.exit(result=self.rows[self.place])
+                event.app.exit(result=self.rows[self.row])
 
         @keys.add("c-c")
         @keys.add(leave)

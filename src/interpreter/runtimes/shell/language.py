@@ -23,7 +23,7 @@ from interpreter.errors import NotRestorableError, RuntimeStartError, UsageError
 from interpreter.messages import Chunk
 from interpreter.runtimes import built_in
 from interpreter.runtimes.block import Channels, OutputChannel, console
-from interpreter.runtimes.launch import KEYBOARD, Containment, Launch, path_of, program_version
+from interpreter.runtimes.launch import KEYBOARD, Launch, RuntimeSandbox, path_of, program_version
 from interpreter.runtimes.live import HasContext, LiveLanguage, Run
 from interpreter.runtimes.protocol import Frame
 from interpreter.runtimes.runtime import Runtime
@@ -113,7 +113,7 @@ class Shell(built_in.Shell, LiveLanguage):
     _dialect: ShellDialect
     _keyboard: ShellTerminal | None = None
     _state: bytes | None = None  # the state of a runtime that was moved to the background
-    _state_in: Containment | None = None  # the sandbox of that state
+    _state_in: RuntimeSandbox | None = None  # the sandbox of that state
     _entrance: str | None = None  # the socket of an overlay that the shell enters before it starts
 
     def __init__(self, computer: HasContext | None = None) -> None:
@@ -304,7 +304,7 @@ class Shell(built_in.Shell, LiveLanguage):
         return before
 
     @property
-    def contained_in(self) -> Containment | None:
+    def contained_in(self) -> RuntimeSandbox | None:
         return self._state_in if self.runtime is None else super().contained_in
 
     def own_state(self) -> bytes | None:
