@@ -238,7 +238,9 @@ def status_line() -> str:
     context, machine = SimpleNamespace(cwd=HOSTILE, elsewhere=True), SimpleNamespace(name=HOSTILE)
     settings = {"mode": None, "auto_run": False, "sandbox": HOSTILE, "safe_mode": "off", "offline": False}
     llm, computer = SimpleNamespace(model=HOSTILE), SimpleNamespace(context=context, machine=machine)
-    return "".join(status_facts(SimpleNamespace(**settings, messages=[], llm=llm, computer=computer)))  # type: ignore[arg-type]
+    agent = SimpleNamespace(uses=lambda part: False)
+    shown = SimpleNamespace(**settings, messages=[], llm=llm, computer=computer, agent=agent)
+    return "".join(status_facts(shown))  # type: ignore[arg-type]
 
 
 def completions(folder: Path) -> str:
@@ -367,7 +369,7 @@ WRITERS = {
     "server/gate.py": "write _note",  # to the audit trail, as JSON
     "server/routes.py": "note",
     "start.py": "start write say piped_text configured _load_profile _accepted",
-    "terminal/approval.py": "_edit_in_program",
+    "terminal/approval.py": "_answer _edit_in_program",
     "terminal/chat.py": "_next_message replay",
     "terminal/magics/runtimes.py": "list_variables",
     "terminal/magics/undo.py": "show_difference",

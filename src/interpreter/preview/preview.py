@@ -89,7 +89,7 @@ class Preview(AbstractContextManager["Preview"]):
         asks: bool = True,
     ) -> None:
         self._runtimes, self._perform, self._parse = runtimes, perform, parse
-        self._asks, self.has_asked = asks, False  # what it asks reaches the user; it has asked in vain
+        self.has_asked = False  # in vain: what it asks was not to reach the user
         self._record = record  # of the files in the workspace
         self.language, self.code = language, code
         self.id = os.urandom(8).hex()  # names it in an answer that applies it
@@ -108,6 +108,7 @@ class Preview(AbstractContextManager["Preview"]):
         except BaseException:
             self._view.remove()
             raise
+        self._action = RunPreview(runtimes, self._trial, code, asks)
 
     # -- running -------------------------------------------------------------------------------------------------
 
@@ -116,7 +117,7 @@ class Preview(AbstractContextManager["Preview"]):
         if self.chunks or self._over:
             yield from list(self.chunks)
             return
-        action = RunPreview(self._runtimes, self._trial, self.code, self._asks)
+        action = self._action
         try:
             with closing(block_chunks(self._perform(action).chunks())) as chunks:
                 for chunk in chunks:
@@ -133,9 +134,8 @@ class Preview(AbstractContextManager["Preview"]):
                         self._layers.append(Layer(root, upper, self._began, skip, prefix))
 
     def stop(self) -> None:
-        """End the block early; from any thread."""
-        if not self._over:
-            self._trial.active.stop()
+        """End the block early, or don't begin it; from any thread."""
+        self._action.cancel()
 
     def run(self) -> Preview:
         """Run the block to its end."""

@@ -16,6 +16,7 @@ from interpreter.host.files import Folder, beneath
 from interpreter.messages import has_failed
 from interpreter.repo.edits import Edit, plan_patch, plan_replace
 from interpreter.repo.git import Repository
+from interpreter.session import Do
 from interpreter.workspace.tree import repository_of
 
 if TYPE_CHECKING:
@@ -191,14 +192,12 @@ class DryRunForecast(Forecast):
     def _work(self) -> None:
         try:
             preview = self._preview = self._interpreter.dry_run(self._language, self._code, asks=False)
-            if self._is_over:
-                preview.discard()
-                return
-            preview.run()
+            if not self._is_over:
+                preview.run()
             if not self._is_late:
                 self.diff, self.note = _outcome(preview)
-            if not self._applies:
-                preview.discard()
+            if not self._applies or self._is_over:
+                self._discard()
         except (InterpreterError, OSError):  # it is not possible here, now
             pass
         finally:
@@ -218,9 +217,15 @@ class DryRunForecast(Forecast):
         if self._thread.is_alive():
             self._stop()
             self._thread.join()
-        if self._preview is not None:
-            self._preview.discard()
+        self._discard()
         return None
+
+    def _discard(self) -> None:
+        """Drop it in its turn: another dry run may have begun since."""
+        preview, self._preview = self._preview, None
+        if preview is not None:
+            action = Do("preview", preview.discard, "a preview is being discarded", recorded=False)
+            self._interpreter.session.perform(action, self._interpreter.user).result()
 
 
 def _outcome(preview: Preview) -> tuple[str, str]:

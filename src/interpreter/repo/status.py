@@ -44,7 +44,7 @@ def is_dirty(repository: Repository) -> bool:
             size, flags = struct.unpack(">I20xH", data[at + 36 : at + 62])
             start = at + (64 if version == 3 and flags & 0x4000 else 62)
             name = data[start : data.index(b"\0", start)]
-            is_watched = not flags & 0x8000 and data[at + 24 : at + 26] != b"\x00\x00"
+            is_watched = not flags & 0x8000 and data[at + 26] >> 4 != 0xE  # no submodule
             facts = seconds, nanoseconds, size
             if is_watched and _differs(files, os.fsdecode(name), facts, data[at + 40 : at + 60]):
                 return True

@@ -1,0 +1,57 @@
+"""The status line shows the branch, with a star while something is not committed; `%diff` says where branches went."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from interpreter import OpenInterpreter
+from interpreter.frontends.terminal.magics.workspace import _moved_ref
+from interpreter.frontends.terminal.prompt import status_facts
+from interpreter.repo.git import Repository
+from interpreter.repo.status import branch, is_dirty
+from repo.repositories import git, make_repository, shell
+
+pytestmark = pytest.mark.needs("git")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    made = make_repository(tmp_path / "work")
+    git(made, "reset", "-q", "--hard")
+    return made
+
+
+@pytest.mark.parametrize(
+    ("script", "dirty"),
+    [
+        ("true", False),
+        ("touch one.txt two.txt", False),  # other times, the same content
+        ("echo new > untracked.txt", False),
+        ("echo mine >> one.txt", True),
+        ("rm one.txt", True),
+        ("echo mine >> one.txt; git add one.txt", True),
+        ("echo mine > new.txt; git add new.txt", True),
+        ("git commit -q --allow-empty -m x; git checkout -q other", False),
+    ],
+)
+def test_a_star_stands_for_changes_that_are_not_committed(folder: Path, script: str, dirty: bool) -> None:
+    shell(folder, script)
+    assert is_dirty(Repository(str(folder))) == dirty
+
+
+def test_the_branch_is_on_the_status_line(folder: Path, tmp_path: Path) -> None:
+    assert status_facts(OpenInterpreter(workspace=str(folder)))[-2] == "main"
+    git(folder, "checkout", "-q", "--detach")
+    assert branch(OpenInterpreter(workspace=str(folder))) == f"{git(folder, 'rev-parse', 'HEAD')[:7]} (detached)"
+    assert branch(OpenInterpreter(workspace=str(tmp_path))) == ""
+
+
+def test_a_diff_of_git_files_says_where_branches_went() -> None:
+    moved = f"--- a\n+++ b\n-{'1' * 40}\n+{'2' * 40}\n"
+    assert _moved_ref(".git/refs/heads/main", moved) == ".git: main went from 1111111 to 2222222"
+    head = "--- a\n+++ b\n-ref: refs/heads/main\n+ref: refs/heads/feature\n"
+    assert _moved_ref("lib/.git/HEAD", head) == "lib/.git: HEAD went from main to feature"
+    assert _moved_ref(".git/refs/stash", f"+{'3' * 40}\n") == ".git: stash went from nothing to 3333333"
+    assert _moved_ref(".git/index", moved) == _moved_ref("a.txt", moved) == ""
