@@ -382,7 +382,7 @@ class OpenInterpreter(InterpreterSettings):
         own = Permissions(mode_of(self), self.sandbox_now(), self.safe_mode, self.offline, given_tools=screen)
         if self.started_by is None:
             return own
-        # Its sandbox has another workspace, so the two can't be compared: whoever starts it chooses that one.
+        # Its sandbox has another workspace, so the two can't be compared: the caller who starts it has chosen that one.
         return own.restricted_to(replace(self.started_by.permissions, sandbox=None, budget=None))
 
     def _contain(self) -> None:

@@ -1,6 +1,6 @@
 """What is asked: typed subjects, a question, its answer, and who can answer.
 
-This is the lowest layer, so that a runtime can ask as well. A question is yielded by whatever runs; the session puts it
+This is the lowest layer, so that a runtime can ask as well. The running action yields a question; the session puts it
 to a front end and closes it. Code that can't yield calls `Session.ask`.
 """
 

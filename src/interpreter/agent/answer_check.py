@@ -47,7 +47,7 @@ class AnswerCheck:
         )
         if has_acted and not (has_picture or unmet) and asks_for_chart(self.request):
             unmet.append("No chart was drawn.")
-        # The model was told about the content after the block, so only the user is told, at the end.
+        # The model has read about the content after the block; at the end, only the user still needs to know.
         written = [{"path": path, "what": "changed"} for path in self.written if has_acted and is_over]
         unmet += filter(None, [missing_content(self.request, written, str(self._agent.settings.workspace))])
         yield "result", unmet, " ".join(unmet)

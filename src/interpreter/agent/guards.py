@@ -140,9 +140,9 @@ _CAUSES = {
 
 
 def explain(failure: str, folder: str, tables: Callable[[], str]) -> tuple[str, str]:
-    """The cause of a failure and the way out, in sentences; empty if they are not known.
+    """The cause of a failure and the way out, in sentences; empty if there is nothing to say.
 
-    `tables` describes the tables at hand. Code could have made the error up, so only names in the folder are told.
+    `tables` describes the live tables. Code could have made the error up, so only names in the folder are told.
     """
     cause, name = next(
         (

@@ -1,4 +1,4 @@
-"""What small models need to be told: what a request asks for, and what a block did to files, which they don't check."""
+"""Helps small models: recognises what a request asks for, and reports changes of files, which they don't check."""
 
 from __future__ import annotations
 

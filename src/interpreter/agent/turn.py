@@ -51,7 +51,7 @@ _MAX_ANSWERS = 3  # in a row without an action, where `loop` asks the model to c
 
 
 class Turn(Action):
-    """Everything between a message of the user and the next prompt. Its blocks and calls are actions of their own."""
+    """Everything between a message of the user and the next prompt. Its blocks and calls are separate actions."""
 
     kind = "turn"
     needs_lane = False

@@ -142,7 +142,7 @@ class Form:
 class Answers:
     """Answers by what was asked, in a file of ours, so that the same question is not paid for twice.
 
-    A job that was interrupted goes on where it ended. Without a conversation history, they are kept in memory.
+    An interrupted job continues where it stopped. Without a conversation history, they are kept in memory.
     """
 
     _in_memory: dict[str, str] = {}  # noqa: RUF012 - for this process

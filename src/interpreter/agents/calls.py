@@ -127,7 +127,7 @@ def describe(child: SubAgent) -> dict[str, Any]:
 
 
 def wait_for(child: SubAgent, context: ToolContext, seconds: float | None = None) -> Any:
-    """Wait for its value, and show the state of the tree meanwhile. If the call is cancelled, so is the sub-agent."""
+    """Wait for its value, and show the state of the tree until then. If the call is cancelled, so is the sub-agent."""
 
     def stop() -> None:
         child.stop("the call was cancelled")

@@ -95,7 +95,7 @@ def value_of(answer: Any, build: Callable[[Any], Any]) -> Any:
         return ComputerError(answer["error"])
     try:
         return build(answer["value"])
-    except Exception as error:  # noqa: BLE001 - whatever the user's class raises
+    except Exception as error:  # noqa: BLE001 - the user's class may raise anything
         return ComputerError("The answer doesn't fit the schema: %s" % error)
 
 

@@ -61,7 +61,7 @@ class SubAgentError(ComputerError):
 
 @dataclass(frozen=True)
 class Task:
-    """What a sub-agent is to do, and within which limits of its own."""
+    """The task of a sub-agent, and its limits."""
 
     text: str
     schema: Mapping[str, Any] | None = None
@@ -201,7 +201,7 @@ class SubAgents:
             self.changed.notify_all()
 
     def fork(self, child: SubAgent) -> OpenInterpreter:
-        """Make a fork for one of them, in a sandbox of its own; an error where there is none."""
+        """Make a fork for one of them, in a separate sandbox; an error where sandboxes don't work."""
         owner, task = self.interpreter, child.task
         free = free_memory()
         if free is not None and free < owner.agents_memory:

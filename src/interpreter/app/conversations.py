@@ -43,7 +43,7 @@ _RESTORED = (
 )
 _STILL_RUNNING = (
     "[This conversation was resumed on {date}, in a new process. The live sessions on {machine} are still running, so "
-    "variables, functions and imports are there; a block that was running was interrupted. The working directory is "
+    "variables, functions and imports are back; a block that was running was interrupted. The working directory is "
     "{folder}.]"
 )
 _RERUN = "The user has run {done} of the {all} successful blocks again, so what they define exists. "

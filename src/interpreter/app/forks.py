@@ -121,7 +121,7 @@ def plan_keep(child: OpenInterpreter) -> list[Step]:
 class Keep(Action):
     """Keep a fork: bring its files into the workspace it came from, continue there, and drop the parent.
 
-    Files that were changed in both stay as they are there, unless they are named in `overwrite`.
+    Files that both changed are not overwritten, unless they are named in `overwrite`.
     """
 
     kind = "keep"

@@ -331,13 +331,13 @@ class Results:
         return self._batch.progress()
 
     def list(self) -> list[dict[str, Any]]:
-        """Return all results, in the order of the tasks, when they are there."""
+        """Wait for all results, and return them in the order of the tasks."""
         for _ in self._rows:
             pass
         return [self._store.results[task.id] for task in self._tasks if task.id in self._store.results]
 
     def frame(self) -> Any:
-        """Return all results as a DataFrame, when they are there."""
+        """Wait for all results, and return them as a DataFrame."""
         try:
             import pandas  # type: ignore[import-untyped]
         except ImportError:

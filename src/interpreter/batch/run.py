@@ -119,7 +119,7 @@ class Limits:
 
 
 def folder_of(out: Path, task: str, attempt: int) -> Path:
-    """Return the folder of an attempt, whatever characters the id has."""
+    """Return the folder of an attempt; the id may have any characters."""
     name = re.sub(r"[^\w.-]", "_", task).strip(".")[:80]
     if name != task:
         name += "-" + hashlib.sha256(task.encode("utf-8", "surrogatepass")).hexdigest()[:8]

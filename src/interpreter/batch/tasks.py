@@ -21,7 +21,7 @@ _FIELD = re.compile(r"\{(\w+)\}")
 
 @dataclass(frozen=True)
 class Task:
-    """One row: what is asked, in a session of its own."""
+    """One row: what is asked, in a separate session."""
 
     id: str
     message: str

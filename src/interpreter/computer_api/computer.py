@@ -93,7 +93,7 @@ class Computer(ComputerSettings):
     def __init__(self, interpreter: Any = None) -> None:
         self.interpreter = interpreter
         self.participants: dict[str, Participant] = {}  # by actor
-        # Makes what a sandbox's runtimes start in, for someone's settings; what is there already may stay.
+        # Makes what a sandbox's runtimes start in, for someone's settings; it may reuse what exists.
         self.contain: Callable[[InterpreterSettings, Any, RuntimeSandbox | None], RuntimeSandbox | None] | None = None
         self.ends_with: list[Callable[[], object]] = []  # called when it ends: what others have started here
         self._pools: dict[str, RuntimePool] = {}  # beside the usual one, by sub-agent or user

@@ -30,7 +30,7 @@ _READ = 4096
 _LISTED = 15
 _MAX_JSON_BYTES = 1_000_000
 _MAX_WORKBOOK_BYTES = 20_000_000
-# What pandas has to be told about a table, by how its lines look.
+# Arguments that pandas needs for a table, by how its lines look.
 _OPTIONS = {
     "sep=';'": re.compile(r"[^,\n]*;.*\n.*;"),
     "decimal=','": re.compile(r"(?s).*;-?[\d.]*\d,\d+(;|\n|$)"),
@@ -107,7 +107,7 @@ def beginning(name: str, path: Path) -> str:
 
 
 def _pandas_options(lines: list[str]) -> list[str]:
-    """What pandas has to be told about a table with these lines."""
+    """Return the arguments that pandas needs to read a table with these lines."""
     text = "\n".join(lines)
     options = [option for option, form in _OPTIONS.items() if form.match(text)]
     header, *rows = [line.split(";" if "sep=';'" in options else ",") for line in lines]
@@ -180,7 +180,7 @@ def _sheets(name: str, path: Path) -> str:
 
 
 def _elements(book: ZipFile, part: str, tag: str) -> list[Element]:
-    """The elements of this name in a part of a workbook, as far as its first bytes have them."""
+    """Yield the elements of this name from the first bytes of a part of a workbook."""
     from io import BytesIO
     from xml.etree.ElementTree import ParseError, iterparse
 

@@ -75,7 +75,7 @@ class Budget:
         return max(0.0, min(limits)) if limits else None
 
     def reserve(self, dollars: float, cancelled: Callable[[], bool] = lambda: False) -> Reservation:
-        """Set aside what a request can cost, waiting for requests that are on their way if that is what it takes.
+        """Set aside what a request can cost. If the budget is too small for now, wait for the running requests to end.
 
         Raises BudgetExceededError if it would not fit even if they cost nothing.
         """

@@ -635,7 +635,7 @@ class SideChat(Llm):
     """Asks the same model outside the conversation, from any number of threads.
 
     It answers in plain text, without tools and templates. It shares only connections and usage with the first, and
-    its budget, unless it gets one of its own.
+    its budget, unless it gets a separate one.
     """
 
     _writes_blocks = False
@@ -652,7 +652,7 @@ class SideChat(Llm):
         return self._own_budget or super().budget
 
     def for_job(self, model: str | None, **settings: Any) -> SideChat:
-        """Return one that asks this model, can be cancelled by itself and leaves retries to its caller.
+        """Return one that asks this model, can be cancelled separately and leaves retries to its caller.
 
         `settings` are those of `llm.*`; the address and key go to another model only if its provider is the same.
         """

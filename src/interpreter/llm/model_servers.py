@@ -17,7 +17,7 @@ Watch = Callable[[socket.socket], None]  # gets a socket that another thread may
 class ModelServers:
     """Servers that say nothing about their models."""
 
-    formats: Mapping[str, type[Exchange]] = MappingProxyType({})  # wire formats of their own
+    formats: Mapping[str, type[Exchange]] = MappingProxyType({})  # further wire formats
 
     def ready(
         self, endpoint: Endpoint, window: int | None = None, watch: Watch | None = None

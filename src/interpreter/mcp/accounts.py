@@ -44,7 +44,7 @@ def account_name(server: str) -> str:
 
 
 class Account:
-    """What OAuth left us with a server: our registration and the tokens. Another address starts anew."""
+    """What OAuth left us with a server: our registration and the tokens. Another address needs a new one."""
 
     def __init__(self, server: Server) -> None:
         self._name = account_name(server.name)

@@ -101,7 +101,7 @@ def _try(server: Server) -> int:
     try:
         connection.connect()
         source.learn(server)
-    except Exception as error:  # noqa: BLE001 - whatever it is, the user reads it here
+    except Exception as error:  # noqa: BLE001 - the user reads any error here
         print(visible(f"{error}"))
         print(visible("\n".join(f"  {line}" for line in connection.stderr)))
         return 1

@@ -180,7 +180,7 @@ class Offer:
 
 
 def offers(workspace: str) -> list[Offer]:
-    """Read the files of the folder and of Claude Desktop, if they are there; a broken one counts for nothing."""
+    """Read the files of the folder and of Claude Desktop, if they exist; ignore a broken one."""
     listed, answers = [], _answers()
     for path in (Path(workspace, PROJECT_FILE), _claude_desktop_file()):
         with suppress(OSError, UsageError):

@@ -1,6 +1,6 @@
 """One connection to an MCP server: started on first use, bounded in time and size, and started again with a delay.
 
-The SDK runs in one thread with an event loop, for all servers; what waits for it does so in threads of its own. The SDK
+The SDK runs in one thread with an event loop, for all servers; callers wait for it in their own threads. The SDK
 is imported when the first connection is made.
 """
 
@@ -67,7 +67,7 @@ def _loop() -> asyncio.AbstractEventLoop:
 
 
 def _import_sdk() -> None:
-    """Import the SDK, which takes a second, in the thread that needs it: the loop goes on."""
+    """Import the SDK, which takes a second, in the thread that needs it, so that the loop stays free."""
     try:
         import_module("mcp.client.client")
     except ModuleNotFoundError as error:
@@ -222,7 +222,7 @@ class Connection:
                 self._client = client
                 ready.set_result(None)
                 await self.stop.wait()
-        except BaseException as error:  # noqa: BLE001 - whoever waits raises it; a cancellation ends this task only
+        except BaseException as error:  # noqa: BLE001 - the waiting caller raises it; a cancellation ends this task only
             if not ready.done():
                 ready.set_exception(error if isinstance(error, Exception) else McpError("was stopped"))
                 ready.exception()  # no one may wait any more

@@ -161,7 +161,7 @@ class ServerSessions:
 
 
 class Job:
-    """A call of a tool in a thread of its own. What it reports, asks and returns is its `news`."""
+    """A call of a tool in a separate thread. What it reports, asks and returns is its `news`."""
 
     def __init__(self, work: Callable[[Job], Any], can_ask: bool) -> None:
         self.id, self.can_ask = secrets.token_hex(16), can_ask

@@ -136,7 +136,7 @@ class Approver:
         return ("rule" if review.asked_by_rule else outcome.action), outcome.reason
 
     def only_reads(self, language: str, code: str, missing: str) -> bool:
-        """Whether all that code did to the machine, as far as it ran without this module, was to read files."""
+        """Return whether the code did nothing but read files until it missed this module."""
         effects = self.analyze(language, code).all
         return all(effect.kind == "read" or effect.what.startswith(f"what {missing}.") for effect in effects)
 

@@ -1,4 +1,4 @@
-"""What is known about a block while it is judged, what was answered, and how that is told."""
+"""The findings about a block while it is judged, the answer of the user, and the events that report both."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ def lines_of(text: str) -> list[Line]:
 
 
 def anchor(number: int, text: str) -> str:
-    """Return the name of a line: its number, and a short hash of its text that tells whether it is still the same."""
+    """Return the name of a line: its number, and a short hash of its text, which shows a later change."""
     return f"{number}:{blake2b(text.encode('utf-8', 'surrogatepass'), digest_size=2).hexdigest()[:3]}"
 
 

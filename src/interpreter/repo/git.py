@@ -92,7 +92,7 @@ class Repository:
 
     @property
     def in_progress(self) -> str:
-        """What git is in the middle of, in words; empty if nothing."""
+        """Name the operation that git is in the middle of; empty if there is none."""
         return next((words for name, words in _IN_PROGRESS.items() if os.path.lexists(f"{self.folder}/{name}")), "")
 
     def _resolve(self, ref: str) -> str:

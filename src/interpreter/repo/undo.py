@@ -134,7 +134,7 @@ def index_entries(data: bytes) -> list[bytes] | None:
 
 
 def _described(record: FileRecord, folder: str, steps: list[Step]) -> Iterator[str]:
-    """Say in words what of a repository goes back."""
+    """Describe what of a repository goes back."""
     for step in steps:
         name = _inside(folder, step.path)
         if name == "HEAD" or name == "refs/stash" or name.startswith("refs/heads/"):

@@ -464,7 +464,7 @@ class LiveLanguage(BaseLanguage):
             if self.runtime is not None and self.runtime.snapshots.in_dry_run:  # or a block that belongs to one
                 is_busy = True
             if not is_busy:
-                return self._split(computer, state, surroundings, None)  # no block can begin meanwhile
+                return self._split(computer, state, surroundings, None)  # no block can begin until then
         return self._split(computer, state, surroundings, state)  # it may take longer than the block
 
     def _split(

@@ -221,7 +221,7 @@ class _Provider:
         self.names = _listed(packages)
         yield {"type": "status", "format": "installing", "content": {"packages": packages}}
         if request is not None:
-            containment.widen(*request.wanted)  # hosts are reached at once, by the sessions that are there
+            containment.widen(*request.wanted)  # live runtimes reach the hosts at once
         try:
             ended, log = host.perform(packages, code)
         finally:

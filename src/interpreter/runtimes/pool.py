@@ -100,8 +100,8 @@ class RuntimePool:
         self.active: BaseLanguage | None = None  # it is running a block
         self._known: tuple[object, ...] = ()  # what `_found` depends on
         self._found: list[tuple[Language, str | None]] = []
-        self._is_announced = False  # whether the user was told that these are separate ones
-        self._introduced = False  # whether the user was told about the environment of Python
+        self._is_announced = False  # whether a notice has said that these are separate ones
+        self._introduced = False  # whether a notice has named the environment of Python
 
     @property
     def settings(self) -> InterpreterSettings | None:

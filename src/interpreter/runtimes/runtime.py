@@ -69,7 +69,7 @@ class Runtime:
 
     def __init__(self, launch: Launch, name: str) -> None:
         self.launch, self.name, self.host = launch, name, os.getpid()
-        self._has_worker = False  # as far as we know
+        self._has_worker = False  # by the last report of the supervisor
         self.ready: Frame | None = None  # the worker's `ready` frame
         self.pid: int | None = None
         self.exit_code: int | None = None  # the exit code of the last worker that ended
@@ -213,7 +213,7 @@ class Runtime:
 
     @property
     def alive(self) -> bool:
-        """Check whether there is a worker, as far as we know. It ends with its supervisor."""
+        """Check whether a worker is running, by the last report of the supervisor, with which it ends."""
         return self._has_worker and not self.control.lost
 
     @property

@@ -278,7 +278,7 @@ class SnapshotStore:
                 name = content("/proc/%d/comm" % other).decode("utf-8", "replace").strip()
             except OSError:
                 name = "process"
-            if name != SAVING:  # ours, and it ends by itself
+            if name != SAVING:  # ours, and it ends without our help
                 supervisor.say("left %d %s" % (other, name))
         supervisor.say("promoted %s" % state)
 

@@ -18,7 +18,7 @@ Commands come as lines on the control socket. When the socket closes, for any re
     promote STATE      the snapshot becomes the worker; descriptors as for spawn; the worker that was is killed
     forget STATES      end these snapshots
     split STATE        the snapshot becomes the worker of a separate runtime, whose supervisor gets the control
-                       socket that comes along; then descriptors as for spawn. It outlives this runtime
+                       socket that is passed with it; then descriptors as for spawn. It outlives this runtime
     copy STATE         as split, but from a copy of the snapshot, which stays
     try STATE          as promote, with one more descriptor before the others; the worker is suspended, not killed
     settle keep        end the suspended worker

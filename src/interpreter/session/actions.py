@@ -65,7 +65,7 @@ class Approver(Protocol):
         """What rules and mode say about a shell command that installs packages for a block, and why."""
 
     def only_reads(self, language: str, code: str, missing: str) -> bool:
-        """Whether all that code did, as far as it ran without a module, was to read files."""
+        """Return whether the code did nothing but read files until it missed a module."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class Action:
     """One thing done to a session. `Session.perform` takes it through the pipeline; a subclass says what it does."""
 
     kind = "action"
-    needs_lane = True  # whether no other action may run meanwhile; a turn leaves that to its blocks and calls
+    needs_lane = True  # whether it runs alone; a turn leaves that to its blocks and calls
     covered = False  # whether files and variables are noted before and after it, so that it can be undone
     drains = True  # whether its chunks come to an end soon once it is cancelled
     # Whether the journal has it. An action that leaves the conversation ends the journal it would be in.
@@ -106,7 +106,7 @@ class Action:
         self.on_over: Callable[[], None] = lambda: None
         self.cancel_requested = threading.Event()
         self._ending = threading.RLock()
-        # Puts its questions to whoever reads its parent, if another thread does; returns whether that is possible.
+        # Passes its questions to the reader of its parent, if that is another thread; returns whether it could.
         self.forward_question: Callable[[Question], bool] | None = None
 
     # -- what a subclass says --------------------------------------------------------------------------------------
@@ -229,7 +229,8 @@ class Do(Action):
 class SetPermissions(Action):
     """Replace what an actor may do. Only an actor that it acts for may do so; a person also changes their own.
 
-    Where settings are the source, `change` sets them. What runs goes on as it was judged; what comes next sees it.
+    Where settings are the source, `change` sets them. Running actions continue as they were judged; later ones see
+    the change.
     """
 
     kind = "set_permissions"
@@ -402,7 +403,7 @@ class ToolCall(Action):
 
     @cached_property
     def effects(self) -> list[Any]:
-        """What it would do, as far as the tool says."""
+        """Return what the tool says it would do."""
         if self.tool is None or self.tool.effects is None or self.problem:
             return []
         return list(self.tool.effects(self.arguments))
@@ -487,7 +488,7 @@ class ToolCall(Action):
         return f"{self.name}: {problem}" if (problem := problem_with_arguments(self.tool, self.arguments)) else ""
 
     def _call_in_thread(self, context: ActionContext) -> Generator[Step, None, Any]:
-        """Call the handler in a thread of its own, so that what it asks and reports comes at once."""
+        """Call the handler in a separate thread, so that its questions and reports arrive at once."""
         outcome: list[Any] = []
 
         def work() -> None:

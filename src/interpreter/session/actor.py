@@ -96,7 +96,7 @@ class Actor:
 
     @property
     def permissions(self) -> Permissions:
-        """What it may do: what it was given, as far as everyone it acts for may do that, too."""
+        """Return what it may do: what it was given, limited to what everyone it acts for may do."""
         allowed = self.own_permissions
         for above in self.chain():
             if above is not self:

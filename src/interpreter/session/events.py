@@ -328,7 +328,7 @@ class EventLog:
     # -- reading -------------------------------------------------------------------------------------------------
 
     def read(self, after: int = 0, offset: int | None = None, most: int | None = None) -> list[Event]:
-        """The events after event `after`; with an `offset`, first the rest of its own text. About `most` at once."""
+        """Return about `most` events after event `after`; with an `offset`, first the rest of the text of `after`."""
         with self.writing:
             start = bisect_left(self._entries, after, key=lambda entry: entry.number)
             first = self._entries[0].number if self._entries else self._next

@@ -422,7 +422,7 @@ class Session:
             question.published = shown.number
 
     def _forward(self, question: Question, forward: Callable[[Question], bool]) -> None:
-        """Have whoever reads the action that this one is part of answer."""
+        """Pass the question to the reader of the action that this one is part of."""
         if forward(question):
             question.wait()
         else:
@@ -589,7 +589,7 @@ class Started:
         self.error: BaseException | None = None
         self._performance, self._read, self._ended = performance, read, threading.Event()
         begun: Future[None] = Future()
-        # A context of its own: what another action starts in the background is no part of it.
+        # A separate context: what another action starts in the background is no part of it.
         drive, name = Context().run, self.action.id
         self.thread = threading.Thread(target=drive, args=[self._drive, begun], name=name, daemon=True)
         self.thread.start()

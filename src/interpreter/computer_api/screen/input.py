@@ -420,7 +420,7 @@ class Clipboard(InputTool):
         self.modifier_key = "command" if sys.platform == "darwin" else "ctrl"
 
     def view(self) -> str | Picture:
-        """Return the content of the clipboard: a text, or a picture; an empty text if nothing is there."""
+        """Return the content of the clipboard: a text, or a picture; an empty text if it has neither."""
         clipboard = open_clipboard()
         text = clipboard.text()
         if not text and (png := clipboard.image()):

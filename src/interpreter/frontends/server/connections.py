@@ -68,7 +68,7 @@ class Listener(socket.socket):
         return connection
 
     def end(self, connection: Connection) -> None:
-        """Wait for the next request, unless it is there already."""
+        """Wait for the next request, unless it has already arrived."""
         connection.requests -= 1
         if not connection.requests and self._open.get(connection.peer) is connection:
             self._wait(connection.peer, KEEP_ALIVE + REQUEST_TIMEOUT)

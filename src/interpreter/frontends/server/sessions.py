@@ -123,7 +123,7 @@ class LiveSession:
         agent.session.perform(action, self.actor(user)).result()
 
     def while_idle(self, function: Callable[[], object]) -> None:
-        """Do something short, unless something is being done; nothing begins meanwhile."""
+        """Do something short, unless an action is running; none can start until it is done."""
         with self._changed:
             if not self.running:
                 function()
@@ -392,7 +392,7 @@ class SessionManager:
                     (path.parent / Path(facts.conversation_file).name).unlink(missing_ok=True)
                 made, places = Path(facts.folder), [self.workspaces(key.owner), our_folder() / "forks"]
                 own, forks = (Path(os.path.realpath(place)) for place in places)
-                made = made.parent if made.parent.parent == forks else made  # a fork is in a folder of its own
+                made = made.parent if made.parent.parent == forks else made  # each fork has its own folder
                 is_own = key.owner != LOCAL and made.parent in (own, forks)
                 if is_own and self._index(key.owner).uses(facts.folder) in ([], [key.id]):  # else as after a reset
                     files.remove(made)

@@ -121,7 +121,7 @@ class Effects:
             targets = [each for each in step.effects if each.kind == "write" and each.operation == "rename"]
             for effect in step.effects:
                 if effect.place == "unknown" and not effect.what.strip("*/."):
-                    continue  # the reasons against an undo say so
+                    continue  # the reasons against an undo name it
                 if effect.kind == "delete" and effect.operation == "rename":
                     target = targets.pop(0) if len(targets) > 1 else next(iter(targets), None)
                     is_named = target is not None and target.known and "*" not in target.what
@@ -188,7 +188,7 @@ LeftOut = Callable[[str], str | None]
 
 
 def existing(workspace: str, path: str, count_rows: bool = True) -> Existing | None:
-    """Describe a path in the workspace without following links; None if nothing is there or it leads outside."""
+    """Describe a path in the workspace without following links; None if it doesn't exist or leads outside."""
     try:
         folder, name = beneath(workspace, path)
         with folder:

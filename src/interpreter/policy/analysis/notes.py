@@ -178,7 +178,7 @@ class CodeLocation:
             self._links[full] = None if HOLE in target else target
 
     def copy(self, source: str, target: str) -> None:
-        """What is there gets a copy, or a new name: links in it lead where they led."""
+        """Record a copy or a new name; links inside keep their targets."""
         folder, slash, name = source.rstrip("/").rpartition("/")
         origin, full = self.full(f"{folder}{slash}" or "."), self.full(target, itself=True)
         if origin is None or full is None or "*" in origin + full:
@@ -422,7 +422,7 @@ def computer_call_effect(name: str) -> ComputerEffect:
     from interpreter.computer_api.tool import TOOLS, kind_of
 
     root, tool, *rest = [*name.split("."), "", ""]
-    if root in code_names():  # they ask the model, and what sub-agents do is judged by itself
+    if root in code_names():  # they ask the model, and the actions of sub-agents are judged separately
         return "looks"
     if tool in {"help", "view", "screenshot"}:
         return "looks"

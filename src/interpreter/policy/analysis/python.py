@@ -416,7 +416,7 @@ def _magic(magic: Magic, offset: int, notes: Notes) -> None:
 
 
 def _words(text: str) -> list[str]:
-    """The words of a magic's line, as IPython splits it."""
+    """Split a magic's line as IPython does."""
     try:
         return shlex.split(text)
     except ValueError:

@@ -278,7 +278,7 @@ class PythonValues:
         return are_names or name in ("os.listdir", "range")
 
     def words(self, node: ast.AST | None) -> list[str] | None:
-        """Return the words of a list, a tuple or a text that is split; otherwise None."""
+        """Return the strings in a list, in a tuple, or in a text that the code splits; otherwise None."""
         if isinstance(node, ast.Name):
             node = self.value(node.id)
         if isinstance(node, ast.Call):

@@ -33,7 +33,7 @@ class Checkpoint:
     id: int
     kind: Kind
     at: int  # how many messages there were
-    label: str  # the first words of the request, or of the code
+    label: str  # the beginning of the request, or of the code
     language: str | None = None
     block: int | None = None  # the number of the block in the journal
     time: float = field(default_factory=time.time)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 FOLDER = "files"
 OFF = "File undo is off (setting `undo_files`)."
-ELSEWHERE = "File undo is not available on the machine that this session works on."  # its blocks say so once
+ELSEWHERE = "File undo is not available on the machine that this session works on."  # also a notice, once
 OFF_ON_WINDOWS = "File undo needs Linux or macOS."
 _TEMPORARY = "interpreter-undo-"
 _TRIMMED_AT_ONCE = 20  # stores of killed sessions; the others come next time

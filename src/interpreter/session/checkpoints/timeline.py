@@ -339,7 +339,7 @@ class Timeline:
 
     @_locked
     def plan(self, to: int, parts: Collection[Part] = PARTS, kind: UndoKind = "restore") -> UndoPlan:
-        """What going to a place would restore. In an undo or redo, parts that are there or beyond already stay."""
+        """Plan a return to a checkpoint. In an undo or redo, parts that have already passed it stay."""
         self._find_files()
         stays = {"undo": int.__le__, "redo": int.__ge__, "restore": int.__eq__}[kind]
         chosen = tuple(part for part in PARTS if part in parts and not stays(self.places[part], to))

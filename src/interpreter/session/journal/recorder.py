@@ -47,7 +47,7 @@ NO_IDS = Ids()
 
 
 class Recorder:
-    """`interpreter.journal`: what is said and done here goes to a session in `conversation_history_path`.
+    """`interpreter.journal`: saves messages and actions as a session in `conversation_history_path`.
 
     Nothing is written before the first message. If the disk is full or the folder cannot be written, there is one
     notice, the chat continues, and every turn tries again.
@@ -184,7 +184,7 @@ class Recorder:
                 if kind == "action" and data["state"] == "running" and ids.turn and data["kind"] != "turn":
                     person = "user" if self._agent.settings.in_terminal_interface else "library"
                     writer.begin_block(person if writer.asked else "auto_run")
-                # The words of an error stay out: a server's may name a key.
+                # The text of an error stays out: a server's may contain a key.
                 writer.write(
                     kind, **{name: value for name, value in data.items() if (kind, name) != ("action", "text")}
                 )

@@ -202,7 +202,7 @@ def changed_since(screen: Screen, picture: Picture) -> list[Box]:
     return [before.on_screen(each) for each in boxes]
 
 
-Spans = tuple[tuple[str, float, float], ...]  # words of a line, each with its begin and end as parts of the width
+Spans = tuple[tuple[str, float, float], ...]  # the text, begin and end of each word in a line, as parts of its width
 
 # The other processors are left to the user's programs.
 _THREADS = max(1, min(4, (os.cpu_count() or 1) // 2))

@@ -171,7 +171,7 @@ def found_again(path: str) -> Any:
 
 
 def awaitable(function: Callable[..., Any], *args: Any) -> Any:
-    """Call a function that waits; where an event loop runs, return a future of it, so that the loop goes on."""
+    """Call a function that waits; where an event loop runs, return a future of it, so that the loop keeps running."""
     asyncio = sys.modules.get("asyncio")
     try:
         loop = asyncio.get_running_loop() if asyncio is not None else None
