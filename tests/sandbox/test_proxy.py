@@ -119,7 +119,11 @@ def test_host_names_are_resolved_once(make_proxy: Any, server: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "request_", ["nonsense\r\n\r\n", "GET /local HTTP/1.1\r\n\r\n", "CONNECT x HTTP/1.1\r\n\r\n", "GET"]
+    "request_",
+    [
+        *("nonsense\r\n\r\n", "GET /local HTTP/1.1\r\n\r\n", "CONNECT x HTTP/1.1\r\n\r\n", "GET"),
+        *("CONNECT shop.example:65536 HTTP/1.1\r\n\r\n", f"CONNECT shop.example:{'9' * 5000} HTTP/1.1\r\n\r\n"),
+    ],
 )
 def test_malformed_requests_are_rejected(make_proxy: Any, request_: str) -> None:
     _, port = make_proxy("shop.example")

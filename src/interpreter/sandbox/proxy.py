@@ -283,9 +283,10 @@ def read_request(client: socket.socket) -> tuple[str, int, bytes, bytes]:
 
 
 def split(match: re.Match[str] | None, usual: int) -> tuple[str, int]:
-    if match is None:
-        raise ProxyRefused("400 Bad Request", "The request names no host.")
-    return match[1].strip("[]"), int(match[2] or usual)
+    port = match[2] or usual if match is not None else ""
+    if match is None or len(str(port)) > 5 or int(port) > 65535:
+        raise ProxyRefused("400 Bad Request", "The request names no host and port.")
+    return match[1].strip("[]"), int(port)
 
 
 def headers(head: bytes) -> bytes:
