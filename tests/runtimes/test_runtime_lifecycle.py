@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -114,12 +115,13 @@ def test_a_hundred_megabytes_in_bounded_memory(computer: Computer) -> None:
 
 
 def test_a_slow_consumer_holds_the_program_back(computer: Computer) -> None:
-    chunks = computer.run("python", "for n in range(50_000): print('x' * 999)", stream=True)
+    chunks = computer.run("python", "for n in range(200): print('x' * 99_999)", stream=True)
     first = next(chunk for chunk in chunks if chunk.get("format") == "output")
     before = psutil.Process().memory_info().rss
+    time.sleep(1)  # in which a program that is not held back prints everything
+    assert psutil.Process().memory_info().rss - before < 12_000_000
     rest = sum(len(chunk["content"]) for chunk in chunks if chunk.get("format") == "output")
-    assert len(first["content"]) + rest == 50_000_000
-    assert psutil.Process().memory_info().rss - before < 60_000_000
+    assert len(first["content"]) + rest == 20_000_000
 
 
 @pytest.mark.parametrize("language", ["python", "shell", NODE])
