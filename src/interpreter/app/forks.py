@@ -69,7 +69,7 @@ def fork(
         raise UndoError(f"A session on {parent.computer.machine.name} can't be forked: its files are not here.")
     source = Path(parent.workspace).resolve()
     record = parent.timeline.files.required_record()
-    if not parent.session.lane.is_held:  # else the block that runs would count as ended
+    if not record.is_in_block:  # else the block that runs would count as ended
         record.prepare(0)
     if why := record.off or record.snapshot.too_large():
         raise UndoError(f"Can't copy the workspace for a fork: {why}")

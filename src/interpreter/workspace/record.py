@@ -103,6 +103,11 @@ class FileRecord:
         """Check whether the first scan of the workspace is complete, so that undo covers it."""
         return self.snapshot.is_taken
 
+    @property
+    def is_in_block(self) -> bool:
+        """Check whether a block has begun here whose end is not recorded."""
+        return self.is_read and self._ledger.open_block is not None
+
     def left_out(self, path: str) -> str | None:
         """Say why an undo would not restore a file of the workspace; None if it would."""
         with contextlib.suppress(OSError):  # it was deleted just now
