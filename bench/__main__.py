@@ -9,7 +9,7 @@ import signal
 import sys
 from functools import partial
 
-from bench import agents, blocks, files, replies, screen, server, sessions, start
+from bench import agents, batch, blocks, files, replies, screen, server, sessions, start
 from bench.subject import OURS, ROOT, Subject
 from bench.table import layout, rows
 
@@ -36,7 +36,14 @@ def main() -> int:
     options = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("Ended."))  # so that temporary folders are removed
     measurements = start.MEASUREMENTS + blocks.MEASUREMENTS + replies.MEASUREMENTS + sessions.MEASUREMENTS
-    measurements = measurements + files.MEASUREMENTS + screen.MEASUREMENTS + server.MEASUREMENTS + agents.MEASUREMENTS
+    measurements = (
+        measurements
+        + files.MEASUREMENTS
+        + screen.MEASUREMENTS
+        + server.MEASUREMENTS
+        + batch.MEASUREMENTS
+        + agents.MEASUREMENTS
+    )
     if options.install or options.original:
         measurements = start.INSTALL + measurements
     if options.full:
