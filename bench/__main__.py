@@ -35,15 +35,8 @@ def main() -> int:
     parser.add_argument("--only", default="", help="only measurements whose name contains this")
     options = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("Ended."))  # so that temporary folders are removed
-    measurements = start.MEASUREMENTS + blocks.MEASUREMENTS + replies.MEASUREMENTS + sessions.MEASUREMENTS
-    measurements = (
-        measurements
-        + files.MEASUREMENTS
-        + screen.MEASUREMENTS
-        + server.MEASUREMENTS
-        + batch.MEASUREMENTS
-        + agents.MEASUREMENTS
-    )
+    parts = (start, blocks, replies, sessions, files, screen, server, batch, agents)
+    measurements = [each for part in parts for each in part.MEASUREMENTS]
     if options.install or options.original:
         measurements = start.INSTALL + measurements
     if options.full:
