@@ -21,6 +21,7 @@ from interpreter.computer_api.tool import names, present
 from interpreter.console_text import counted, visible
 from interpreter.errors import ComputerError, LimitReachedError, UsageError
 from interpreter.host.files import remove
+from interpreter.host.memory import available_megabytes
 from interpreter.llm.usage import Usage, in_dollars
 from interpreter.questions import APPROVE, REFUSE, Answer, Confirm, Question, QuestionKind, RunBlock, Subject
 from interpreter.session import Action, ActionContext, Actor, Permissions
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
 ALL_KINDS: tuple[QuestionKind, ...] = ("block", "call", "text", "password", "confirm", "choose", "overwrite")
 MAX_LINE = 200  # characters of the last line of a sub-agent
 GRACE = 10.0  # seconds that one has to end after it was stopped
-MEMORY_INFO = Path("/proc/meminfo")
 IN_SANDBOX = ("ai", "files", "docs", "skills", "vision")  # parts of the computer that work inside the sandbox
 
 TASK = """You are a sub-agent now. Your task:
@@ -203,7 +203,7 @@ class SubAgents:
     def fork(self, child: SubAgent) -> OpenInterpreter:
         """Make a fork for one of them, in a separate sandbox; an error where sandboxes don't work."""
         owner, task = self.interpreter, child.task
-        free = free_memory()
+        free = available_megabytes()
         if free is not None and free < owner.agents_memory:
             raise LimitReachedError(f"Only {free:,} MB of memory are free; a sub-agent needs {owner.agents_memory:,}.")
         sandbox = owner.sandbox_now()
@@ -622,11 +622,3 @@ def difference(now: Usage, before: Usage) -> Usage:
         if each.name != "estimated"
     }
     return Usage(**numbers, estimated=now.estimated)
-
-
-def free_memory() -> int | None:
-    """Megabytes that programs can still get; None if unknown."""
-    with suppress(OSError, ValueError, StopIteration):
-        lines = MEMORY_INFO.read_text().splitlines()
-        return int(next(line for line in lines if line.startswith("MemAvailable")).split()[1]) // 1024
-    return None
