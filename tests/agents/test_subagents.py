@@ -163,6 +163,15 @@ def test_two_that_change_the_same_file_are_a_conflict(working: Working) -> None:
     assert Path(interpreter.workspace, "a.txt").read_text() == "three"
 
 
+def test_a_sub_agent_accepts_the_changes_of_its_own_in_its_copy(working: Working) -> None:
+    run, _, interpreter = working()
+    code = "agent(\"run open('b.txt', 'w').write('deep')\")\nprint(agent.accept(2))"
+    assert "[]" in run(f"print(agent({f'run {code}'!r}))")
+    assert not Path(interpreter.workspace, "b.txt").exists()
+    assert "[]" in run("print(agent.accept(1))")
+    assert Path(interpreter.workspace, "b.txt").read_text() == "deep"
+
+
 def test_without_a_sandbox_there_is_no_sub_agent(working: Working, monkeypatch: pytest.MonkeyPatch) -> None:
     from interpreter.sandbox import bubblewrap
 

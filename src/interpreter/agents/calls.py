@@ -14,7 +14,6 @@ from interpreter.computer_api.computer import CALL
 from interpreter.console_text import counted
 from interpreter.llm.usage import in_dollars
 from interpreter.tools import Tool, ToolContext
-from interpreter.tools.tool import FileEdit
 
 PROGRESS_GAP = 0.3  # seconds between two lines
 ABOUT = (
@@ -33,53 +32,40 @@ _LIMITS = {
     "tokens": {"type": ["integer", "null"]},
 }
 _NUMBER = {"number": {"type": "integer"}}
+_SECONDS = {"seconds": {"type": ["number", "null"]}}
 _PATHS = {"overwrite": {"type": "array", "items": {"type": "string"}}}
 
 
 def make_code_tools(agent: Agent) -> Iterator[Tool]:
     """Make what `agent` in code calls. A sub-agent is contained, so starting one asks for no approval."""
 
-    def starting(arguments: dict[str, Any], context: ToolContext) -> Any:
-        return _start(agent, arguments).number
-
-    def waiting(arguments: dict[str, Any], context: ToolContext) -> Any:
-        return wait_for(subagents_of(agent).get(arguments["number"]), context, arguments.get("seconds"))
+    def child(arguments: dict[str, Any]) -> SubAgent:
+        return subagents_of(agent).get(arguments["number"])
 
     def running(arguments: dict[str, Any], context: ToolContext) -> Any:
-        child = _start(agent, arguments, context)
-        return {"number": child.number, "value": wait_for(child, context), "files": sorted(child.changes.pairs)}
-
-    def status(arguments: dict[str, Any], context: ToolContext) -> Any:
-        return describe(subagents_of(agent).get(arguments["number"]))
-
-    def listed(arguments: dict[str, Any], context: ToolContext) -> Any:
-        return [each.number for each in subagents_of(agent).walk()]
-
-    def accept(arguments: dict[str, Any], context: ToolContext) -> Any:
-        return subagents_of(agent).get(arguments["number"]).accept(arguments.get("overwrite", ()))
-
-    def drop(arguments: dict[str, Any], context: ToolContext) -> Any:
-        return subagents_of(agent).get(arguments["number"]).settle_files("dropped")
-
-    def stop(arguments: dict[str, Any], context: ToolContext) -> Any:
-        return subagents_of(agent).get(arguments["number"]).stop()
-
-    def edits(arguments: dict[str, Any]) -> list[FileEdit | str]:
-        return subagents_of(agent).get(arguments["number"]).edits()
+        made = _start(agent, arguments, context)
+        return {"number": made.number, "value": wait_for(made, context), "files": sorted(made.changes.pairs)}
 
     rows: tuple[tuple[str, Callable[..., Any], dict[str, Any]], ...] = (
         ("run", running, {"task": {"type": "string"}, **_LIMITS}),
-        ("start", starting, {"task": {"type": "string"}, **_LIMITS}),
-        ("wait", waiting, {**_NUMBER, "seconds": {"type": ["number", "null"]}}),
-        ("status", status, _NUMBER),
-        ("all", listed, {}),
-        ("drop", drop, _NUMBER),
-        ("stop", stop, _NUMBER),
+        ("start", lambda given, _: _start(agent, given).number, {"task": {"type": "string"}, **_LIMITS}),
+        ("wait", lambda given, context: wait_for(child(given), context, given.get("seconds")), {**_NUMBER, **_SECONDS}),
+        ("status", lambda given, _: describe(child(given)), _NUMBER),
+        ("all", lambda given, _: [each.number for each in subagents_of(agent).walk()], {}),
+        ("drop", lambda given, _: child(given).settle_files("dropped"), _NUMBER),
+        ("stop", lambda given, _: child(given).stop(), _NUMBER),
     )
     for name, handler, properties in rows:
         required = [each for each in properties if each in ("task", "number")]
         yield Tool(f"agent.{name}", "", _schema(properties, required), handler, "reads")
-    yield Tool("agent.accept", "", _schema({**_NUMBER, **_PATHS}, ["number"]), accept, "acts", edits)
+    yield Tool(
+        "agent.accept",
+        "",
+        _schema({**_NUMBER, **_PATHS}, ["number"]),
+        lambda given, _: child(given).accept(given.get("overwrite", ())),
+        "acts",
+        lambda given: child(given).edits(),
+    )
 
 
 def _schema(properties: dict[str, Any], required: list[str]) -> dict[str, Any]:
@@ -102,13 +88,17 @@ def make_tools(agent: Agent) -> Iterator[Tool]:
 
 
 def _start(agent: Agent, arguments: dict[str, Any], context: ToolContext | None = None) -> SubAgent:
-    given = {name: value for name, value in arguments.items() if value is not None}
-    schema, text, name = given.pop("form", None), given.pop("task"), given.pop("name", "")
+    return subagents_of(agent).start(task_of(agent, **arguments), context.ask if context is not None else None)
+
+
+def task_of(agent: Agent, task: str, form: Any = None, name: str | None = None, **more: Any) -> Task:
+    """Make a task; `name` is an agent of the user's files."""
+    given = {key: value for key, value in more.items() if value is not None}
     if name:
         role = agent_named(agent.session.workspace(), name)
-        given = {"model": role.model or None, "tools": role.tools_of(agent.tools), **given}
-        given |= {"instructions": role.prompt, "name": role.name}
-    return subagents_of(agent).start(Task(text, schema, **given), context.ask if context is not None else None)
+        own = {"model": role.model or None, "tools": role.tools_of(agent.tools)}
+        given = {**own, **given, "instructions": role.prompt, "name": role.name}
+    return Task(task, form, **given)
 
 
 def describe(child: SubAgent) -> dict[str, Any]:

@@ -7,9 +7,9 @@ import textwrap
 import threading
 from typing import TYPE_CHECKING, Any
 
-from interpreter.agents.calls import summary
-from interpreter.agents.files import accept, agent_files, agent_named
-from interpreter.agents.subagents import Accept, SubAgent, SubAgents, Task, subagents_of
+from interpreter.agents.calls import summary, task_of
+from interpreter.agents.files import accept, agent_files
+from interpreter.agents.subagents import Accept, SubAgent, SubAgents, subagents_of
 from interpreter.agents.tries import best_of, cost_line, estimate, retry
 from interpreter.console_text import visible
 from interpreter.errors import UsageError
@@ -29,13 +29,9 @@ def agent(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> No
     options, text = options_in(argument, {"--model": True, "--as": True, "--background": False})
     if not text:
         raise UsageError("Say what to do: %agent find out why test_parser fails")
-    family, name = subagents_of(interpreter.agent), options.get("--as", "")
-    more: dict[str, Any] = {"model": options.get("--model")}
-    if name:
-        role = agent_named(interpreter.workspace, name)
-        more = {"model": more["model"] or role.model or None, "tools": role.tools_of(interpreter.tools)}
-        more |= {"instructions": role.prompt, "name": role.name}
-    child = family.start(Task(text, **more))
+    family = subagents_of(interpreter.agent)
+    task = task_of(interpreter.agent, text, name=options.get("--as"), model=options.get("--model"))
+    child = family.start(task)
     if "--background" in options:
         terminal.display.line(f"Sub-agent {child.number} works in the background. %agents shows it.")
         return

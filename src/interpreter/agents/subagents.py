@@ -268,7 +268,7 @@ class SubAgent:
         self.journal: Path | None = None
         self.conversation = ""  # its id, for --resume
         self.messages: list[Any] = []
-        self.first_message = 0  # of its own
+        self.first_message = 0  # the number of messages that it began with
         self.is_counted = False
         self.stopping = ""  # why it is to end
         self.done = threading.Event()
@@ -607,7 +607,8 @@ def allowed_tools(owner: OpenInterpreter, named: Collection[str] | None) -> froz
     """Which tools a sub-agent may call: those that only read, those inside its sandbox, and those that were named."""
     parts = [part for part in present() if part in IN_SANDBOX]
     contained = {f"computer.{part}.{name}" for part in parts for name in names(getattr(owner.computer, part))}
-    reading = {tool.name for tool in (*owner.tools, *owner.agent.code_tools) if tool.policy == "reads"}
+    reading = {tool.name for tool in owner.tools if tool.policy == "reads"}
+    reading |= {tool.name for tool in owner.agent.code_tools}  # they reach the model, and copies of the session
     unknown = [name for name in named or () if name not in {tool.name for tool in owner.tools}]
     if unknown:
         raise UsageError(f"There is no tool named {unknown[0]!r}.")

@@ -44,7 +44,7 @@ class Best:
     scores: list[float | None]  # of each try; None: it failed
     winner: int
     cost: float
-    kept: list[str]  # files that were changed here meanwhile, and so left
+    kept: list[str]  # files that have changed here since, and so stay as they are
     lost: str = ""  # what of its variables was not brought here
 
 
