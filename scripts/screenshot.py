@@ -283,6 +283,47 @@ def resume(person: Person) -> None:
     person.leaves()
 
 
+def helper(body: dict[str, Any]) -> Any:
+    """What a sub-agent's model says, by its task."""
+    last, asked = body["messages"][-1], str(body["messages"])
+    if "why did" in asked:
+        return code("import time\nprint('west: 41 orders in April, 12 in May', flush=True)\ntime.sleep(600)")
+    if last["role"] == "tool":
+        return text("Done: every date is written as YYYY-MM-DD." if "dates" in asked else "No order is there twice.")
+    write = "open('sales.csv', 'a').write('')" if "twice" in asked else "open('sales.csv', 'a').write('\\n')"
+    return code(write)
+
+
+@scene(*[helper] * 20, lines=16, columns=110)
+def sub_agents(person: Person) -> None:
+    person.says("%mode auto")
+    person.at_prompt()
+    for task in ("is any order in sales.csv twice?", "write the dates in sales.csv the same way"):
+        person.says(f"%agent --background {task}")
+        person.at_prompt()
+    person.says("%agent why did the west sell less in May?")
+    person.sees("west: 41")
+
+
+def by_model(body: dict[str, Any]) -> Any:
+    if body["messages"][-1]["role"] != "tool":
+        count = 'print(pd.read_csv("sales.csv").region.value_counts())'
+        total = 'sales = pd.read_csv("sales.csv")\nprint(sales.groupby("region").amount.sum().round())'
+        return code(f"import pandas as pd\n\n{total if body['model'] == 'demo-model' else count}")
+    return text("South sells the most: 235,037." if body["model"] == "demo-model" else "South, with the most orders.")
+
+
+@scene(*[by_model] * 4, lines=30)
+def retry(person: Person) -> None:
+    person.says("%mode auto")
+    person.at_prompt()
+    person.says("Which region sells the most?")
+    person.sees("235,037.")
+    person.at_prompt()
+    person.says("%retry 1 --model other-model")
+    person.sees("Keep 1 or 2?")
+
+
 # -- running -----------------------------------------------------------------------------------------------------
 
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 TICK = 0.2  # seconds between two looks at a tree without changes
 MAX_MESSAGES = 12  # that a look shows
+MAX_LINES = 12  # of one output, side by side
 
 
 def agent(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
@@ -105,9 +106,14 @@ def show_outcome(terminal: Terminal, child: SubAgent) -> None:
     if child.changes:
         show(f"Sub-agent {child.number} changed {', '.join(sorted(child.changes.pairs))} in its copy of the workspace.")
         show(f"%agents diff {child.number} shows it, %agents accept {child.number} brings it here.")
-    for path, numbers in child.conflicts().items():
-        show(f"{path} was also changed by {', '.join(map(str, numbers))}: accept one of them.", "error")
+    show_conflicts(terminal, child)
     show(child.line())
+
+
+def show_conflicts(terminal: Terminal, child: SubAgent) -> None:
+    for path, numbers in child.conflicts().items():
+        others = ", ".join(map(str, numbers))
+        terminal.display.line(f"Conflict: {path}, changed by {child.number} and {others}. Accept one of them.", "error")
 
 
 def agents(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
@@ -117,8 +123,8 @@ def agents(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> N
     if not word:
         rows = tree(family)
         show("\n".join([summary(family), *rows]) if rows else "No sub-agents yet. %agent TASK starts one.")
-        for path, numbers in clashes(family).items():
-            show(f"Conflict: {path} was changed by {', '.join(map(str, numbers))}. Accept one of them.", "error")
+        for each in family.all.values():
+            show_conflicts(terminal, each)
         return
     if word == "files":
         for file in agent_files(interpreter.workspace):
@@ -165,15 +171,6 @@ def accept_changes(terminal: Terminal, interpreter: OpenInterpreter, child: SubA
             f"`%agents accept {child.number} --overwrite` takes the sub-agent's.",
             "error",
         )
-
-
-def clashes(family: SubAgents) -> dict[str, list[int]]:
-    """Which files were changed by several, and by whom."""
-    by_path: dict[str, list[int]] = {}
-    for each in family.all.values():
-        for path in each.changes.pairs if each.fork is not None else ():
-            by_path.setdefault(path, []).append(each.number)
-    return {path: numbers for path, numbers in by_path.items() if len(numbers) > 1}
 
 
 def look(terminal: Terminal, child: SubAgent) -> None:
@@ -270,11 +267,16 @@ def retry_with(terminal: Terminal, interpreter: OpenInterpreter, argument: str) 
 
 
 def transcript(messages: list[Any]) -> list[str]:
-    """Write messages as lines."""
+    """Write messages as lines; of a long output the beginning, of pictures and tables their kind."""
     rows: list[str] = []
     for message in messages:
         mark = {"user": "> ", "computer": "  "}.get(message["role"], "")
-        rows += [f"{mark}{line}" for line in visible(str(message.get("content"))).splitlines()]
+        lines = visible(str(message.get("content"))).splitlines()
+        if message["role"] == "computer" and message["type"] != "console":
+            lines = [f"({message.get('format') or message['type']})"]
+        elif mark and len(lines) > MAX_LINES:
+            lines = [*lines[:MAX_LINES], f"and {len(lines) - MAX_LINES} more lines"]
+        rows += [f"{mark}{line}" for line in lines]
     return rows
 
 

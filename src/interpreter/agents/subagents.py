@@ -361,7 +361,9 @@ class SubAgent:
             raise
 
     def conflicts(self) -> dict[str, list[int]]:
-        """Which other sub-agents have changed the same files, and were not dropped."""
+        """Which others have changed the files whose fate is open, and were not dropped."""
+        if self.fork is None:
+            return {}
         others = [each for each in self.family.all.values() if each is not self and each.fate != "dropped"]
         clashes = {path: [each.number for each in others if path in each.changes.pairs] for path in self.changes.pairs}
         return {path: numbers for path, numbers in clashes.items() if numbers}
