@@ -8,7 +8,7 @@ import re
 import time
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
@@ -104,7 +104,8 @@ def plan_commit(agent: Agent, own: bool = False) -> Plan:
     with repository.scratch() as scratch:
         before = scratch.entries(head, changes)
         converts = _conversions(scratch, changes, left_out, settings)
-        ignored = scratch.ignored(changes) - set(before)
+        fresh = set(changes) - set(before)
+        ignored = scratch.ignored(fresh) if fresh else set()
         after: dict[str, Entry | None] = {}
         for path, pairs in changes.items():
             if path in ignored:
@@ -220,7 +221,13 @@ def _conversions(
     scratch: Scratch, paths: Iterable[str], left_out: dict[str, str], settings: Mapping[str, str]
 ) -> set[str]:
     """Return the files whose line ends git converts. Those with a filter are left out: only git can run it."""
-    converts, is_automatic = set(), settings.get("core.autocrlf", "false").lower() in ("true", "input")
+    converts: set[str] = set()
+    is_automatic = settings.get("core.autocrlf", "false").lower() in ("true", "input")
+    root, common = scratch.repository.root, scratch.repository.common
+    above = {folder for path in paths for folder in ("", *map(str, PurePosixPath(path).parents))}
+    places = [f"{common}/info/attributes", *(os.path.join(root, folder, ".gitattributes") for folder in above)]
+    if not is_automatic and not any(map(os.path.lexists, places)):
+        return converts
     for path, named in scratch.attributes(paths).items():
         if named.get("filter", "unspecified") not in ("unspecified", "unset"):
             left_out[path] = f"which goes through the filter {named['filter']}, so only git can commit it"
@@ -330,11 +337,12 @@ def _update_index(scratch: Scratch, plan: Plan, stored: Mapping[str, Entry | Non
     changed: dict[str, Entry | None] = {}
     for path, entry in stored.items():
         before, staged = plan.before.get(path), present.get(path)
-        is_untouched = (staged and staged[:2]) == (before and before[:2])
-        if is_untouched or (staged is None and before is None):
+        names = [each and (each.mode, each.name) for each in (staged, before)]
+        if names[0] == names[1]:
             changed[path] = entry
         elif staged is not None and before is not None and entry is not None:
-            content = scratch.merged(before.content, staged.content, entry.content)
+            own = scratch.with_contents({path: (staged.mode, staged.name)})[path]
+            content = scratch.merged(before.content, own.content, entry.content)
             if content is not None:
                 changed[path] = Entry(staged.mode, content, scratch.store(content))
     if changed:

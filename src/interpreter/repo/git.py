@@ -22,7 +22,7 @@ from interpreter.host.files import Folder
 
 # They run no filter, hook, fsmonitor, textconv or merge driver, least of all without a configuration.
 COMMANDS = frozenset(
-    "cat-file check-attr check-ignore commit-tree config diff-tree hash-object ls-files merge-file read-tree rev-list "
+    "cat-file check-attr check-ignore commit-tree config hash-object ls-files ls-tree merge-file read-tree rev-list "
     "update-index write-tree".split()
 )
 _TIMEOUT = 30.0
@@ -205,31 +205,18 @@ class Scratch:
         """Read files of a commit."""
         if not commit:
             return {}
-        rows = self._listed("read-tree", commit, "head.index", paths)
-        return self._with_contents(rows)
+        rows = self.run("ls-tree", "-r", "-z", "--full-tree", commit).stdout.split(b"\0")
+        return self.with_contents(_listed(rows, set(paths)))
 
     def index_entries(self, paths: Iterable[str]) -> dict[str, Entry]:
-        """Read files of the user's index; GitError if one of them has a conflict."""
+        """List files of the user's index, without their contents; GitError if one of them has a conflict."""
         with suppress(FileNotFoundError), Folder(self.repository.folder) as place:
             Path(self.folder, "user.index").write_bytes(place.read_bytes("index"))
-        return self._with_contents(self._listed("", "", "user.index", paths))
+            rows = self.run("ls-files", "--stage", "-z", index="user.index").stdout.split(b"\0")
+            return {path: Entry(mode, b"", name) for path, (mode, name) in _listed(rows, set(paths)).items()}
+        return {}
 
-    def _listed(self, command: str, commit: str, index: str, paths: Iterable[str]) -> dict[str, tuple[str, str]]:
-        if command:
-            self.run(command, commit, index=index)
-        elif not os.path.exists(os.path.join(self.folder, index)):
-            return {}
-        wanted, rows = set(paths), {}
-        for row in self.run("ls-files", "--stage", "-z", index=index).stdout.split(b"\0"):
-            facts, _, path = row.partition(b"\t")
-            if (name := os.fsdecode(path)) in wanted:
-                mode, object_name, stage = facts.decode().split(" ")
-                if stage != "0":
-                    raise GitError(f"{name} has a conflict that is not resolved.")
-                rows[name] = mode, object_name
-        return rows
-
-    def _with_contents(self, rows: Mapping[str, tuple[str, str]]) -> dict[str, Entry]:
+    def with_contents(self, rows: Mapping[str, tuple[str, str]]) -> dict[str, Entry]:
         names = [name for mode, name in rows.values() if mode != "160000"]
         data, at, contents = self.run("cat-file", "--batch", stdin="\n".join([*names, ""]).encode()).stdout, 0, {}
         for name in names:
@@ -288,6 +275,22 @@ class Scratch:
                 if not place.exists(name):
                     place.mkdir(path.parent.name, exist_ok=True)
                     place.write_bytes(name, path.read_bytes(), 0o444)
+
+
+def _listed(rows: Iterable[bytes], wanted: set[str]) -> dict[str, tuple[str, str]]:
+    """Read the rows of `ls-tree` or `ls-files --stage`: the mode and object of each path."""
+    found = {}
+    for row in rows:
+        facts, _, path = row.partition(b"\t")
+        if (name := os.fsdecode(path)) in wanted:
+            mode, kind, last = facts.decode().split(" ")
+            if kind in ("blob", "commit", "tree"):
+                found[name] = mode, last
+            elif last == "0":
+                found[name] = mode, kind
+            else:
+                raise GitError(f"{name} has a conflict that is not resolved.")
+    return found
 
 
 def _line(folder: str, name: str) -> str:
