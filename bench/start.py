@@ -62,6 +62,15 @@ def _mcp_calls() -> dict[str, float]:
     return probe(OURS.python, "mcp_calls", server=str(ROOT / "tests" / "mcp_servers" / "hostile_server.py"))
 
 
+@once
+def _mcp_tasks() -> dict[str, dict[str, float]]:
+    return probe(OURS.python, "mcp_tasks", tests=str(ROOT / "tests"))
+
+
+def mcp_tasks(way: str, what: str) -> float:
+    return _mcp_tasks()[way][what]
+
+
 def mcp_call(key: str) -> float:
     return _mcp_calls()[key]
 
@@ -180,6 +189,20 @@ MEASUREMENTS = [
         "s",
         lambda it: mcp_call("ours") - mcp_call("bare"),
         budget=0.002,
+    ),
+    Measurement(
+        "MCP: tokens of eight tasks as code (bare: native calls)",
+        "",
+        lambda it: mcp_tasks("code", "tokens"),
+        lambda: mcp_tasks("native", "tokens"),
+        budget_of_bare=0.5,
+    ),
+    Measurement(
+        "MCP: seconds of these tasks, without the model's (bare: native calls)",
+        "s",
+        lambda it: mcp_tasks("code", "seconds"),
+        lambda: mcp_tasks("native", "seconds"),
+        budget_of_bare=1.5,
     ),
     Measurement("our modules loaded at import", "", lambda it: float(probe(it.python, "modules")["at_import"])),
     Measurement("our modules loaded at the prompt", "", modules_at_prompt),

@@ -393,8 +393,8 @@ ROWS: tuple[Leaf, ...] = (
         package="mcp",
         about="MCP",
         extra="mcp",
-        docs=("mcp.md",),
-        settings=("mcp", "mcp_prompt_tokens"),
+        docs=("mcp.md", "mcp-server.md"),
+        settings=("mcp", "mcp_prompt_tokens", "mcp_native"),
         subcommands=(
             Subcommand(
                 "mcp add",

@@ -72,6 +72,7 @@ def listing(options: dict[str, Any]) -> list[dict[str, Any]]:
         tool("rows", "Returns rows."),
         tool("sample", "Wants the model."),
         tool("visit", "Asks the user to open an address."),
+        tool("gated", "Refuses until an address was visited."),
         tool("link", "Returns a link."),
         tool("touch", "Writes a file.", {"type": "object", "properties": {"path": {"type": "string"}}}),
         tool(
@@ -140,6 +141,14 @@ def call(request: Any, name: str, arguments: dict[str, Any]) -> dict[str, Any] |
         case "visit":
             params = {"mode": "url", "message": "Pay here.", "url": "https://example.com/pay", "elicitationId": "1"}
             send({"id": f"ask {request}", "method": "elicitation/create", "params": params})
+            return None
+        case "gated":
+            if _answers:
+                return text("open")
+            _answers["visited"] = True
+            rows = [{"mode": "url", "message": "Agree.", "url": "https://example.com/terms", "elicitationId": "2"}]
+            error = {"code": -32042, "message": "Visit it first.", "data": {"elicitations": rows}}
+            send({"id": request, "error": error})
             return None
         case "link":
             return {"content": [{"type": "resource_link", "uri": "note://7", "name": "seven"}]}

@@ -111,7 +111,7 @@ def test_a_server_asks_the_user(session: Make, hostile: Hostile) -> None:
     with interpreter.session.questions.answerable(["text"], answer):
         output = ran(interpreter, "print(tools.bad.ask())")
     assert "{'action': 'accept', 'content': {'size': 7, 'gift': True}}" in output
-    assert asked[0].startswith("The MCP server bad asks: Which size?\nsize: ") and len(asked) == 3
+    assert asked[0].startswith("The MCP server bad asks: Which size?\nsize (a whole number): ") and len(asked) == 3
     assert "{'action': 'decline'}" in ran(session(), "print(tools.bad.ask())")
 
 
@@ -128,6 +128,31 @@ def test_a_server_asks_the_user_to_open_an_address(session: Make, hostile: Hosti
     assert "{'action': 'decline'}" in ran(session(), "print(tools.bad.visit())")
 
 
+def test_a_call_that_needs_a_visit_first_is_made_after_it(session: Make, hostile: Hostile) -> None:
+    assert "bad.gated failed: Visit it first." in ran(session(), "tools.bad.gated()")
+    interpreter, asked = session(), []
+
+    def answer(question: Question) -> Answer:
+        asked.append(question.text)
+        return Answer(APPROVE)
+
+    with interpreter.session.questions.answerable(["call"], answer):
+        assert "open" in ran(interpreter, "print(tools.bad.gated())")
+    assert asked == ["The MCP server bad asks you to open https://example.com/terms\nAgree.\nContinue?"]
+
+
+def test_a_form_that_is_filled_in_wrongly_is_given_up(session: Make, hostile: Hostile) -> None:
+    interpreter, asked = session(), []
+
+    def answer(question: Question) -> Answer:
+        asked.append(question.text)
+        return Answer(ANSWER, "large")
+
+    with interpreter.session.questions.answerable(["text"], answer):
+        assert "{'action': 'decline'}" in ran(interpreter, "print(tools.bad.ask())")
+    assert len(asked) == 5
+
+
 # -- 2,000 tools ----------------------------------------------------------------------------------------------------
 
 
@@ -136,11 +161,11 @@ def test_two_thousand_tools_keep_the_prompt_small(chatting: Any, hostile: Hostil
     interpreter, server = chatting(text("ok"), auto_run=True)
     interpreter.llm.model_profile = "full"
     output = ran(interpreter, "print(len(dir(tools.bad)))\nprint('\\n'.join(tools.search('update item 1234')))")
-    assert "2019" in output and "bad.item_1234_update(text: string, times: integer = ...)" in output.splitlines()[1]
+    assert "2020" in output and "bad.item_1234_update(text: string, times: integer = ...)" in output.splitlines()[1]
     assert "ok" in ran(interpreter, "print('ok' if 'catalogue' in tools.help('bad.item_7_update') else '')")
     interpreter.chat("go", display=False)
     system = server.requests[0].messages[0]["content"]
-    assert "tools.bad: 2,019 functions" in system and "tools.search('words')" in system and "item_1" not in system
+    assert "tools.bad: 2,020 functions" in system and "tools.search('words')" in system and "item_1" not in system
 
 
 def test_a_large_listing_leaves_room_for_small_servers(hostile: Hostile, chatting: Any) -> None:
@@ -153,7 +178,7 @@ def test_a_large_listing_leaves_room_for_small_servers(hostile: Hostile, chattin
     ran(interpreter, "dir(tools.bad)")
     interpreter.chat("go", display=False)
     system = server.requests[0].messages[0]["content"]
-    assert "tools.small.echo(" in system and "tools.bad: 2,019 functions" in system
+    assert "tools.small.echo(" in system and "tools.bad: 2,020 functions" in system
 
 
 def test_names_that_are_alike_or_too_long_stay_apart() -> None:

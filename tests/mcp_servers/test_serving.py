@@ -181,6 +181,17 @@ def test_an_approval_is_the_clients_and_in_the_record(served: Serving) -> None:
     assert [message["content"] for message in messages][:2] == ["print('seen')", "seen\n"]
 
 
+def test_a_session_that_was_deleted_is_replaced(served: Serving) -> None:
+    async def work() -> None:
+        async with over_http(served, "legacy", Person(YES)) as client:
+            first = (await client.call_tool("sessions", {})).content
+            for row in json.loads(text_of(await client.call_tool("sessions", {}))):
+                await asyncio.to_thread(served.http.delete, f"/api/sessions/{row['id']}")
+            assert "ok" in text_of(await client.call_tool("run_code", {"code": "print('ok')"}, 60)), first
+
+    run(work())
+
+
 def test_tokens_and_roles_count_and_users_share_nothing(served: Serving) -> None:
     assert served.client().post("/mcp", json={}).status_code == 401
     assert served.user("viewer:viewer").post("/mcp", json={}).status_code == 403

@@ -56,3 +56,43 @@ def test_an_address_where_no_one_answers_is_one_plain_error(session: Make) -> No
 def test_an_address_elsewhere_is_not_used_offline(session: Make) -> None:
     save_server("web", {"url": "https://example.com/mcp"})
     assert "isn't used while `offline` is set" in ran(session(offline=True), "tools.web.add(first=1)")
+
+
+@pytest.mark.full
+def test_a_server_made_with_an_old_sdk_works(session: Make, tmp_path: Path) -> None:
+    """In an environment of its own, as servers of others are."""
+    subprocess.run([sys.executable, "-m", "venv", str(tmp_path / "env")], check=True)
+    python = tmp_path / "env" / "bin" / "python"
+    subprocess.run([str(python), "-m", "pip", "install", "-q", "mcp==1.9.4", "pydantic<2.11"], check=True)
+    program = tmp_path / "old.py"
+    program.write_text(OLD_SERVER)
+    save_server("old", {"command": str(python), "args": [str(program)]})
+    interpreter = session()
+    assert "6" in ran(interpreter, "print(tools.old.multiply(first=2, second=3))")
+    assert "Hello, Ada" in ran(interpreter, "print(tools.old.read('greeting://Ada'))")
+    assert "Sort this: b a" in ran(interpreter, "print(tools.old.prompt('sort', {'text': 'b a'}))")
+    assert "old.fail failed" in ran(interpreter, "tools.old.fail()")
+
+
+OLD_SERVER = """
+from mcp.server.fastmcp import FastMCP
+server = FastMCP("old")
+
+@server.tool()
+def multiply(first: int, second: int) -> int:
+    return first * second
+
+@server.tool()
+def fail() -> str:
+    raise ValueError("no")
+
+@server.resource("greeting://{name}")
+def greeting(name: str) -> str:
+    return f"Hello, {name}"
+
+@server.prompt()
+def sort(text: str) -> str:
+    return f"Sort this: {text}"
+
+server.run()
+"""

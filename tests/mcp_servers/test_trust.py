@@ -179,7 +179,7 @@ def test_an_answer_counts_for_this_content_and_the_own_file_wins(planted: Path, 
 def test_add_list_test_and_remove(hostile: Hostile, capsys: pytest.CaptureFixture[str]) -> None:
     command = [hostile.row["command"], *hostile.row["args"]]
     assert cli.main(["mcp", "add", "two", "--env", "A=${B:-c}", "--", *command]) == 0
-    assert "two works. It has 19 tools:" in capsys.readouterr().out
+    assert "two works. It has 20 tools:" in capsys.readouterr().out
     assert own_servers()["two"].expanded().env == {"A": "c"}
     assert cli.main(["mcp", "list"]) == 0
     assert "\ntwo  " in capsys.readouterr().out
@@ -215,6 +215,18 @@ def test_the_model_gets_signatures_and_no_native_tools(chatting: Any, hostile: H
     assert "tools.bad.echo(text: string, times: integer = ...)  # Says it again." in system
     assert [each["function"]["name"] for each in server.requests[0].body["tools"]] == ["execute"]
     assert "hi" in server.requests[1].messages[-1]["content"]
+
+
+def test_the_model_calls_the_tools_of_chosen_servers_itself(chatting: Any, hostile: Hostile) -> None:
+    ran(chatting()[0], "dir(tools.bad)")
+    call = tool_call(arguments=json.dumps({"text": "hi"}), name="bad__echo")
+    interpreter, server = chatting(call, text("done"), auto_run=True, mcp_native=["bad", "gone"])
+    interpreter.llm.model_profile = "full"
+    interpreter.chat("go", display=False)
+    first, second = [request for request in server.requests if request.messages]
+    names = [each["function"]["name"] for each in first.body["tools"]]
+    assert names[0] == "execute" and "bad__echo" in names
+    assert "hi" in second.messages[-1]["content"]
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 from interpreter.frontends.server.gate import Audit
+from interpreter.tools import Tool
 from model_replies import text, tool_call
 from running_server import Serving, serving
 from waiting import until
@@ -123,3 +124,24 @@ def test_a_large_audit_log_is_rotated(tmp_path: Path) -> None:
     assert set(kept) - {"audit.jsonl"} == {f"audit.jsonl.{age}" for age in range(1, 5)}
     assert all(path.stat().st_size < 2200 and path.stat().st_mode & 0o077 == 0 for path in tmp_path.iterdir())
     assert [row["path"] for row in trail.read("anna", 20)] == [f"/{number}" for number in range(161, 200, 2)]
+
+
+def test_a_yes_to_a_call_can_be_for_the_session(home: Path) -> None:
+    """The page offers it where the question does."""
+    code = "for name in 'ab':\n    print(tools.note(text=name))"
+    with serving(tool_call("python", code), text("Done.")) as served:
+        served.hub.template.tools.append(Tool.function(note))
+        session = served.session()
+        served.http.post(f"/api/sessions/{session}/messages", json={"content": "go"})
+        assert served.answer(session, "approve").status_code == 200
+        until(lambda: served.question(session)["kind"] == "call", "the call")
+        assert served.question(session)["offers"] == ["session"]
+        assert served.answer(session, "approve", scope="session").status_code == 200
+        until_idle(served, session)
+        output = [each["data"].get("content") for each in served.events(session) if each["kind"] == "console"]
+        assert "".join(map(str, output)).count("noted") == 2
+
+
+def note(text: str) -> str:
+    """Note it."""
+    return f"noted {text}"

@@ -396,6 +396,11 @@ class InterpreterSettings(SettingsGroup):
         "Megabytes that the code of one sub-agent may use. None is started while less than that is free.",
         COMPUTER, default=1024, minimum=64,
     )
+    mcp_native: list[str] = setting(
+        "MCP servers whose tools the model can also call itself. Each tool adds its schema to every request. Only "
+        "tools of servers that were used before are known.",
+        COMPUTER, default=[],
+    )
     os: bool = setting(
         "Let the model see the screen and use mouse and keyboard.",
         COMPUTER, default=False, flag="--os", short="-os",

@@ -221,7 +221,8 @@ def environment(more: Mapping[str, str] | None = None, inherited: Collection[str
     for name in {"PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH"}.intersection(inherited or os.environ):
         if folders := os.pathsep.join(_search_path(os.environ.get(name, ""))):
             kept[name] = folders
-    return {**kept, "GIT_DIR": os.devnull, **(more or {})}
+    own = {"GIT_DIR": os.devnull} if inherited is None else {}  # a program of others may use git as it likes
+    return {**kept, **own, **(more or {})}
 
 
 def _search_path(value: str) -> Iterator[str]:

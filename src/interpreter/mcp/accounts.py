@@ -89,7 +89,6 @@ def make_auth(server: Server, visit: Callable[[str], Awaitable[bool]]) -> Any:
     returned: asyncio.Future[dict[str, str]] = asyncio.get_running_loop().create_future()
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Take what the browser brings back."""
         line = (await reader.readline()).decode("latin-1").split()
         address = urlsplit(line[1] if len(line) > 1 else "")
         query = {name: values[0] for name, values in parse_qs(address.query).items()}
@@ -119,12 +118,14 @@ def make_auth(server: Server, visit: Callable[[str], Awaitable[bool]]) -> Any:
             raise McpError(f"did not sign you in: {query.get('error', '')[:200]}")
         return AuthorizationCodeResult(code=query["code"], state=query.get("state"), iss=query.get("iss"))
 
-    metadata = {
-        "client_name": "Open Interpreter",
-        "redirect_uris": [f"http://127.0.0.1:{account.port}/callback"],
-        "token_endpoint_auth_method": "none",
-    }
-    return OAuthClientProvider(server.url, OAuthClientMetadata.model_validate(metadata), account, redirect, come_back)
+    metadata = OAuthClientMetadata.model_validate(
+        {
+            "client_name": "Open Interpreter",
+            "redirect_uris": [f"http://127.0.0.1:{account.port}/callback"],
+            "token_endpoint_auth_method": "none",
+        }
+    )
+    return OAuthClientProvider(server.url, metadata, account, redirect, come_back)
 
 
 def _free_port() -> int:

@@ -45,6 +45,7 @@ CONNECT_TIMEOUT = 60.0  # seconds; the first start of a server may fetch package
 MAX_DELAY = 60.0  # seconds before a server that failed is started again
 MAX_TOOLS = 10_000
 STDERR_LINES = 20
+MAX_VISITS = 5  # that a server may want before one call
 MAX_NOTIFICATIONS = 200  # per second; a server that sends more is flooding, and the rest is dropped
 _ENDING_TIMEOUT = 2.0
 _INHERITED = (
@@ -156,7 +157,11 @@ class Connection:
 
         self._contexts.append(context)
         try:
-            async with asyncio.timeout(self.server.timeout if spec.name.startswith("@") else None):
+            try:
+                result = await _asked_for(client, spec, arguments, self.server.timeout, report)
+            except Exception as error:
+                if not await self._visited(error, context):
+                    raise
                 result = await _asked_for(client, spec, arguments, self.server.timeout, report)
         except Exception as error:
             raise self._failure(error, f"{self.server.name}.{spec.code_name} failed") from error
@@ -168,6 +173,18 @@ class Connection:
         if size > MAX_RESULT_LENGTH:
             raise McpError(f"{self.server.name}.{spec.code_name} returned {size:,} characters; that is too much.")
         return result if isinstance(result, dict) else _as_json(result)
+
+    async def _visited(self, error: Exception, context: ToolContext) -> bool:
+        """Whether the user visited what the server wants visited before the call, which it refused with that error."""
+        from mcp import types
+
+        rows = getattr(error, "data", None) if getattr(error, "code", 0) == types.URL_ELICITATION_REQUIRED else None
+        wanted = (rows or {}).get("elicitations") or []
+        for row in wanted[:MAX_VISITS]:
+            params = types.ElicitRequestURLParams.model_validate(row)
+            if await asyncio.to_thread(ask_for, self.server.name, params, context) is None:
+                return False
+        return bool(wanted)
 
     async def _connected(self) -> Any:
         """The client, connected now if necessary."""
@@ -239,8 +256,6 @@ class Connection:
         return self._wait(asyncio.wait_for(get(), self.server.timeout), None)
 
     def prompts(self) -> list[dict[str, Any]]:
-        """List its prompts."""
-
         async def listed() -> list[dict[str, Any]]:
             return await _every((await self._connected()).list_prompts, "prompts")
 
@@ -331,6 +346,15 @@ class Connection:
 
 async def _asked_for(client: Any, spec: Spec, arguments: dict[str, Any], timeout: float, report: Any) -> Any:
     """Call a tool, or read what a server has besides its tools."""
+    if spec.name.startswith("@"):
+        async with asyncio.timeout(timeout):
+            return await _read(client, spec, arguments)
+    rules: dict[str, Any] = spec.schema.get("properties") or {}
+    defaults = {name: rule["default"] for name, rule in rules.items() if "default" in rule}
+    return await client.call_tool(spec.name, {**defaults, **arguments}, timeout, report)
+
+
+async def _read(client: Any, spec: Spec, arguments: dict[str, Any]) -> Any:
     match spec.name:
         case schemas.READ:
             uri = arguments["uri"]
@@ -341,11 +365,8 @@ async def _asked_for(client: Any, spec: Spec, arguments: dict[str, Any], timeout
             return {"resources": resources, "templates": templates}
         case schemas.PROMPT if not arguments.get("name"):
             return {"prompts": await _every(client.list_prompts, "prompts")}
-        case schemas.PROMPT:
+        case _:
             return await client.get_prompt(arguments["name"], arguments.get("arguments") or {})
-    rules: dict[str, Any] = spec.schema.get("properties") or {}
-    defaults = {name: rule["default"] for name, rule in rules.items() if "default" in rule}
-    return await client.call_tool(spec.name, {**defaults, **arguments}, timeout, report)
 
 
 async def _every(page_of: Callable[..., Any], name: str) -> list[dict[str, Any]]:

@@ -9,7 +9,7 @@ from interpreter.host import processes
 from interpreter.questions import ANSWER, APPROVE, CallTool, Input
 from interpreter.tools import ToolContext
 
-MAX_FIELDS = 20
+MAX_FIELDS, MAX_TRIES = 20, 5  # tries for each field
 
 
 def ask_for(server: str, params: Any, context: ToolContext) -> dict[str, Any] | None:
@@ -24,7 +24,7 @@ def ask_for(server: str, params: Any, context: ToolContext) -> dict[str, Any] | 
     content: dict[str, Any] = {}
     for number, (name, rule) in enumerate(list(properties.items())[:MAX_FIELDS]):
         intro = f"The MCP server {server} asks: {message}\n" if number == 0 else ""
-        while True:
+        for _ in range(MAX_TRIES):
             answer = context.ask(Input(f"{intro}{_label(name, rule, name in required)}: "))
             if answer is None or answer.choice != ANSWER or answer.text is None:
                 return None
@@ -34,6 +34,8 @@ def ask_for(server: str, params: Any, context: ToolContext) -> dict[str, Any] | 
             if value is not None:
                 content[name] = value
                 break
+        else:
+            return None
     return content
 
 
@@ -55,7 +57,11 @@ def open_browser(url: str) -> None:
 def _label(name: str, rule: dict[str, Any], is_required: bool) -> str:
     label = visible(str(rule.get("title") or name))[:100]
     choices = rule.get("enum") or [each.get("const") for each in rule.get("oneOf") or ()]
-    kind = ", ".join(map(str, choices)) if choices else {"boolean": "yes or no"}.get(rule.get("type", ""), "")
+    kind = (
+        ", ".join(map(str, choices))
+        if choices
+        else {"boolean": "yes or no", "integer": "a whole number", "number": "a number"}.get(rule.get("type", ""), "")
+    )
     description = visible(str(rule.get("description") or ""))[:300]
     about = "; ".join(filter(None, [description, kind, "" if is_required else "optional"]))
     return f"{label} ({about})" if about else label

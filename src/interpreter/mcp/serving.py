@@ -14,9 +14,11 @@ import json
 import queue
 import secrets
 import threading
+import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
-from typing import Annotated, Any, Protocol, TypeVar, get_args
+from contextlib import contextmanager, suppress
+from typing import Annotated, Any, Protocol, TypeVar, cast, get_args
+from weakref import WeakKeyDictionary
 
 from interpreter.api import OpenInterpreter
 from interpreter.app import conversations, result_of
@@ -36,6 +38,7 @@ from interpreter.version import __version__
 Result = TypeVar("Result")
 KINDS: tuple[QuestionKind, ...] = get_args(QuestionKind)
 ANSWER_TIMEOUT = 600.0  # seconds that a job of the stateless generation waits for its answer
+PROGRESS_GAP = 0.2  # seconds between two reports
 MAX_FILE_SIZE = 1_000_000
 MAX_SESSIONS = 100  # in a listing
 MAX_CONNECTIONS = 50  # of a user of the server, in the generation with a handshake
@@ -58,16 +61,6 @@ class Live(Protocol):
     interpreter: OpenInterpreter
 
     def do(self, what: str, function: Callable[[], Result]) -> Result: ...
-
-
-class Sessions(Protocol):
-    """The sessions of one user."""
-
-    def rows(self) -> list[dict[str, Any]]: ...
-    def create(self) -> Live: ...
-    def open(self, name: str) -> Live: ...
-    def fork(self, live: Live) -> Live: ...
-    def client(self, live: Live) -> Actor: ...
 
 
 class OwnSession:
@@ -141,20 +134,19 @@ class ServerSessions:
         return list(self._hub.rows(self._user, "", MAX_SESSIONS)[0])
 
     def create(self) -> Live:
-        live: Live = self._hub.create(self._user.name)
-        return live
+        return cast(Live, self._hub.create(self._user.name))
 
     def open(self, name: str) -> Live:
-        live: Live = self._hub.open(self._hub.locate(self._user, name, write=True))
-        return live
+        return cast(Live, self._hub.open(self._hub.locate(self._user, name, write=True)))
 
     def fork(self, live: Live) -> Live:
-        forked: Live = live.do("A fork", lambda: self._hub.fork(live, self.client(live)))
-        return forked
+        return cast(Live, live.do("A fork", lambda: self._hub.fork(live, self.client(live))))
 
     def client(self, live: Any) -> Actor:
-        actor: Actor = live.actor(self._user)
-        return actor
+        return cast(Actor, live.actor(self._user))
+
+
+Sessions = OwnSessions | ServerSessions
 
 
 # -- one call ----------------------------------------------------------------------------------------------------------
@@ -169,6 +161,7 @@ class Job:
         self.question: Question | None = None  # that waits for the client
         self._loop, self._answers = asyncio.get_running_loop(), queue.SimpleQueue[Answer]()
         self._live: Live | None = None
+        self._agent: Actor | None = None
         self._action = ""
         threading.Thread(target=self._run, args=(work,), name="mcp job", daemon=True).start()
 
@@ -183,22 +176,29 @@ class Job:
         with suppress(RuntimeError):  # the program is ending
             self._loop.call_soon_threadsafe(self.news.put_nowait, news)
 
-    def follow(self, live: Live, events: Iterator[Event]) -> Iterator[Chunk]:
-        """Read an action of the session to its end, and have the client answer what it asks."""
-        self._live = live
+    @contextmanager
+    def acting(self, live: Live, agent: Actor) -> Iterator[None]:
+        """While this is entered, the client answers what the agent's actions ask."""
+        self._live, self._agent = live, agent
         with live.interpreter.session.questions.answerable(KINDS, self._ask):
-            for event in events:
-                self._action = self._action or event.ids.action
-                chunk = event.chunk
-                if chunk is not None:
-                    if chunk.get("format") == "output" and str(chunk.get("content")).strip():
-                        self._tell(live.interpreter.session.clean(str(chunk["content"])).strip()[-200:])
-                    yield chunk
+            yield
+
+    def follow(self, events: Iterator[Event]) -> list[Chunk]:
+        """Read an action to its end, and report what it prints."""
+        chunks, reported = list[Chunk](), 0.0
+        for event in events:
+            self._action = self._action or event.ids.action
+            if (chunk := event.chunk) is None:
+                continue
+            chunks.append(chunk)
+            is_text = chunk.get("format") == "output" and str(chunk.get("content")).strip()
+            if is_text and self._live is not None and time.monotonic() - reported > PROGRESS_GAP:
+                reported = time.monotonic()
+                self._tell(self._live.interpreter.session.clean(str(chunk["content"])).strip()[-200:])
+        return chunks
 
     def _ask(self, question: Question) -> Answer | None:
-        running = self._live.interpreter.session.running if self._live is not None else []
-        asking = next((action for action in running if action.id == question.action), None)
-        if asking is None or self._action not in [action.id for action in asking.ancestors()]:
+        if self._agent is None or question.actor != self._agent.id:
             return None  # of someone else
         if not self.can_ask or question.kind == "password":  # the protocol forbids forms for secrets
             return Answer(REFUSE, by="nobody")
@@ -214,10 +214,9 @@ class Job:
         """End it, from the loop's thread."""
         if self.question is not None:
             self.answer(Answer(REFUSE, by="nobody"))
-        session = self._live.interpreter.session if self._live is not None else None
-        for action in session.running if session is not None else ():
-            if action.id == self._action and session is not None:
-                session.cancel(action)
+        if self._live is not None and self._agent is not None:
+            session = self._live.interpreter.session
+            session.cancel(next((each for each in session.running if each.id == self._action), self._agent))
 
 
 class Service:
@@ -226,7 +225,7 @@ class Service:
     def __init__(self, sessions: Sessions) -> None:
         self._sessions = sessions
         self._usual = ""
-        self._agents: dict[int, tuple[Live, Actor]] = {}
+        self._agents: WeakKeyDictionary[Live, Actor] = WeakKeyDictionary()
         self._lock = threading.RLock()
         acting = [Tool.function(each) for each in (self.run_code, self.write_file, self.undo, self.redo, self.fork)]
         reading = (self.read_file, self.list_files, self.variables, self.sessions)
@@ -234,9 +233,12 @@ class Service:
         self.tools = {tool.name: tool for tool in tools}
 
     def _session(self, name: str) -> Live:
+        if name:
+            return self._sessions.open(name)
         with self._lock:
-            if name or self._usual:
-                return self._sessions.open(name or self._usual)
+            if self._usual:
+                with suppress(Exception):  # it was deleted
+                    return self._sessions.open(self._usual)
             live = self._sessions.create()
             self._usual = live.key.id
             return live
@@ -244,13 +246,21 @@ class Service:
     def _agent(self, live: Live) -> Actor:
         """The client's model, which acts for the client and whose code is judged."""
         with self._lock:
-            known = self._agents.get(id(live))
-            if known is None or known[0] is not live:
+            if live not in self._agents:
                 own, session = live.interpreter.agent.actor, live.interpreter.session
                 client = self._sessions.client(live)
-                actor = session.add_actor("agent", own.source, client, sink=own.sink, contain=own.contain)
-                known = self._agents[id(live)] = live, actor
-            return known[1]
+                self._agents[live] = session.add_actor("agent", own.source, client, sink=own.sink, contain=own.contain)
+            return self._agents[live]
+
+    def _do(self, live: Live, what: str, job: Job, function: Callable[[Actor], Result]) -> Result:
+        """Do something as the client's model, which may ask."""
+
+        def act() -> Result:
+            agent = self._agent(live)
+            with job.acting(live, agent):
+                return function(agent)
+
+        return live.do(what, act)
 
     # -- tools ---------------------------------------------------------------------------------------------------------
 
@@ -263,11 +273,10 @@ class Service:
         if live.interpreter.computer.get_language(language) is None:
             raise UsageError(f"There is no language {language!r} here.")
 
-        def run() -> list[Chunk]:
-            events = run_own_block(live.interpreter, language, code, True, self._agent(live))
-            return list(context.follow(live, events))
+        def run(agent: Actor) -> list[Chunk]:
+            return context.follow(run_own_block(live.interpreter, language, code, True, agent))
 
-        return _contents(live, live.do("A block", run), context.can_ask)
+        return _contents(live, self._do(live, "A block", context, run), context.can_ask)
 
     def write_file(self, path: str, text: str, context: Job, session: _SESSION = "") -> list[Any]:
         """Write a text file in the folder of the session, so that `undo` covers it."""
@@ -289,11 +298,10 @@ class Service:
 
         tool = Tool("write_file", "", {"type": "object"}, write, "acts", effects)
 
-        def call() -> list[Chunk]:
-            performance = live.interpreter.session.perform(ToolCall(tool, {"path": path}), self._agent(live))
-            return list(context.follow(live, performance))
+        def call(agent: Actor) -> list[Chunk]:
+            return context.follow(live.interpreter.session.perform(ToolCall(tool, {"path": path}), agent))
 
-        return _contents(live, live.do("A file", call), context.can_ask)
+        return _contents(live, self._do(live, "A file", context, call), context.can_ask)
 
     def read_file(self, path: str, session: _SESSION = "") -> list[Any]:
         """Read a file in the folder of the session: a text, or a PNG or JPEG picture."""
@@ -313,25 +321,27 @@ class Service:
             names = sorted(folder.listdir(path.strip("/")))[:2000]
             return [f"{name}/" if folder.is_dir(f"{path.strip('/')}/{name}".lstrip("/")) else name for name in names]
 
-    def variables(self, name: str = "", language: str = "python", session: _SESSION = "") -> Any:
+    def variables(self, name: str = "", language: str = "python", session: _SESSION = "") -> list[Any]:
         """List the variables of all languages, or look at one: its text, or the first 50 rows of a table."""
-        computer = self._session(session).interpreter.computer
-        if name:
-            return vars(computer.look(language, name, (0, 50), (0, 50), None))
-        return {language: [vars(row) for row in rows] for language, rows in computer.variables().items()}
+        interpreter = self._session(session).interpreter
+        rows = {} if name else interpreter.computer.variables()
+        listed: Any = {language: [vars(each) for each in variables] for language, variables in rows.items()}
+        value = vars(interpreter.computer.look(language, name)) if name else listed
+        text = json.dumps(value, ensure_ascii=False, default=str)
+        return [{"type": "text", "text": interpreter.session.clean(text)}]
 
     def undo(self, context: Job, count: int = 1, session: _SESSION = "") -> list[str]:
         """Undo the last blocks of code: files, variables and conversation. Files changed since then stay."""
-        return self._go("undo", count, session)
+        return self._go("undo", count, session, context)
 
     def redo(self, context: Job, count: int = 1, session: _SESSION = "") -> list[str]:
         """Redo what was undone."""
-        return self._go("redo", count, session)
+        return self._go("redo", count, session, context)
 
-    def _go(self, name: str, count: int, session: str) -> list[str]:
+    def _go(self, name: str, count: int, session: str, job: Job) -> list[str]:
         live = self._session(session)
         going = getattr(live.interpreter, name)
-        result = live.do(name.capitalize(), lambda: going(count, blocks=True, by=self._agent(live)))
+        result = self._do(live, name.capitalize(), job, lambda agent: going(count, blocks=True, by=agent))
         return [*map(str, result.restored), *result.sentences] or ["There is nothing to go back to."]
 
     def fork(self, session: _SESSION = "") -> dict[str, str]:
@@ -351,7 +361,6 @@ class Service:
         return self._sessions.rows()
 
     def job(self, name: str, arguments: dict[str, Any], can_ask: bool) -> Job:
-        """Start a call."""
         tool = self.tools[name]
 
         def work(job: Job) -> Any:
@@ -508,8 +517,7 @@ def _result(types: Any, value: Any) -> Any:
         return _failed(types, str(value) if is_ours else f"It failed: {type(value).__name__}.")
     if isinstance(value, list) and value and all(isinstance(each, dict) and "type" in each for each in value):
         return types.CallToolResult.model_validate({"content": value})
-    text = json.dumps(value, ensure_ascii=False, default=str)
-    return types.CallToolResult.model_validate({"content": [{"type": "text", "text": text}]})
+    return types.CallToolResult(content=[types.TextContent(text=json.dumps(value, ensure_ascii=False, default=str))])
 
 
 def _failed(types: Any, text: str) -> Any:

@@ -6,7 +6,7 @@ import json
 import os
 import re
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from difflib import unified_diff
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -60,8 +60,13 @@ def servers_of(agent: Agent) -> Servers:
         return servers
 
 
-def make_tools(agent: Agent) -> list[Servers]:
-    return [servers_of(agent)]
+def make_tools(agent: Agent) -> Iterator[Servers | Tool]:
+    """Offer the tools of all servers to code, and those of chosen ones that were used before to the model, too."""
+    servers = servers_of(agent)
+    for name in agent.settings.mcp_native:
+        server = servers.configured.get(name)
+        yield from servers.known_tools(server) if server is not None else ()
+    yield servers
 
 
 class Servers:
@@ -106,6 +111,10 @@ class Servers:
         specs = self.specs(server)
         spec = specs.get(rest) or next((spec for spec in specs.values() if spec.name == rest), None)
         return self._tool(server, spec) if spec is not None else None
+
+    def known_tools(self, server: Server) -> list[Tool]:
+        """The tools of a server without starting it."""
+        return [self._tool(server, spec) for spec in self.specs(server, connect=False).values()]
 
     def _sign_in(self, server: Server) -> Tool:
         """The only tool of a server that the user has to sign in to."""

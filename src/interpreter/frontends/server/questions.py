@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from interpreter.frontends.server.gate import LOCAL, Refused, User
 from interpreter.frontends.server.sessions import LiveSession
 from interpreter.messages import fold
-from interpreter.questions import APPROVE, EDIT, REFUSE, Answer, Question, RunBlock
+from interpreter.questions import APPROVE, EDIT, REFUSE, Answer, CallTool, Question, RunBlock
 from interpreter.session.events import without_secrets
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def clean(live: LiveSession, value: Any) -> Any:
 
 
 def open_questions(live: LiveSession, user: User) -> list[dict[str, Any]]:
-    """What waits for an answer. `offers` says what else a client can do with a block: `preview`, `always`."""
+    """What waits for an answer. `offers` says what else a client can do: `preview`, `always`, `session`."""
     found = []
     for question in live.interpreter.session.questions.open:
         chunk: dict[str, Any] = {**question.chunk}
@@ -50,6 +50,7 @@ def open_questions(live: LiveSession, user: User) -> list[dict[str, Any]]:
         if isinstance(block, RunBlock) and not block.wants:
             offers += ["preview"] if live.interpreter.can_dry_run(block.language) else []
             offers += ["always"] if user.name == LOCAL else []
+        offers += ["session"] if isinstance(block, CallTool) and block.for_session else []
         found.append({**clean(live, data), "offers": offers, "digest": digest_of(chunk.get("content"))})
     return found
 

@@ -203,7 +203,7 @@ function Approval({ question, session, editing, setEditing, code }) {
       ${(question.findings || []).map((found) => html`<li class="bad">${found.line ? `Line ${found.line}, ` : ""}${found.severity}: ${found.message} (${found.tool} ${found.rule})</li>`)}
       ${question.widening?.length > 0 && html`<li class="bad">Wants ${question.widening.join(", ")}, which the sandbox does not allow</li>`}
     </ul>
-    ${question.undo && html`<p class=${`undo-line ${risky ? "bad" : ""}`}><${Icon} name=${risky ? "warning" : "undo"} /> ${risky ? question.undo.reasons.join(" ") || "Undo may not restore everything." : "You can undo this."}</p>`}
+    ${question.undo && html`<p class=${`undo-line ${risky ? "bad" : ""}`}><${Icon} name=${risky ? "warning" : "undo"} /> ${risky ? `Undo may not restore everything${question.undo.reasons.length ? ": " : ""}${question.undo.reasons.join("; ")}.` : "You can undo this."}</p>`}
     ${trial === "running" && html`<p class="note" role="status">Dry run: nothing is saved, network off…</p>`}
     ${trial?.changes && html`<${DryRun} trial=${trial} />`}
     ${question.diff && !trial && html`<${Diff} text=${question.diff} />`}
@@ -290,7 +290,8 @@ function QuestionCard({ item, session }) {
     <p class="asked-words">${shown.trim() || "It waits for a line of text."}</p>
     ${session.ownedByOther ? null : item.input
       ? html`<div class="buttons"><input type=${secret ? "password" : "text"} autocomplete="off" aria-label=${shown.trim() || "Answer"} value=${text} onInput=${(event) => setText(event.target.value)} data-key="answer" ref=${focusOnce} /><button class="primary">Answer</button></div>`
-      : html`<div class="buttons">${question.choices.map((choice, at) => html`<button type="button" class=${at ? "" : "primary"} data-key=${choice} title=${{ approve: "a", refuse: "r" }[choice]} onClick=${() => session.answer(question, choice)}>${CHOICES[choice] || choice}</button>`)}</div>`}
+      : html`<div class="buttons">${question.choices.map((choice, at) => html`<button type="button" class=${at ? "" : "primary"} data-key=${choice} title=${{ approve: "a", refuse: "r" }[choice]} onClick=${() => session.answer(question, choice)}>${CHOICES[choice] || choice}</button>`)}
+          ${question.offers?.includes("session") && html`<button type="button" data-key="session" onClick=${() => session.answer(question, "approve", { scope: "session" })}>Yes, for this session</button>`}</div>`}
   </form>`;
 }
 
