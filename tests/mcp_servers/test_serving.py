@@ -6,6 +6,8 @@ import asyncio
 import contextlib
 import json
 import os
+import shutil
+import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager
@@ -22,6 +24,7 @@ from mcp.shared._httpx_utils import create_mcp_http_client
 from mcp_servers.support import marks
 from running_server import Serving, serving
 
+ROOT = Path(__file__).parent.parent.parent
 MODES = ["legacy", "2026-07-28"]
 YES, NO = "yes", "no"
 Open = Callable[..., Any]
@@ -242,6 +245,56 @@ def test_mistakes_are_plain(served: Serving) -> None:
 def test_with_y_nothing_is_asked(module_home: None) -> None:
     async def work() -> None:
         async with over_stdio("legacy", None, "-y") as client:
+            assert "42" in text_of(await client.call_tool("run_code", {"code": "print(6 * 7)"}, 60))
+
+    run(work())
+
+
+@pytest.mark.full
+def test_the_inspector_calls_a_tool(module_home: None) -> None:
+    program = shutil.which("mcp-inspector")
+    if program is None:
+        pytest.skip("The inspector is not installed: npm install --global @modelcontextprotocol/inspector")
+    ours = [sys.executable, "-m", "interpreter", "--mcp", "-y"]
+    call = ["--method", "tools/call", "--tool-name", "run_code", "--tool-arg", "code=print(6*7)"]
+    done = subprocess.run([program, "--cli", *ours, *call], capture_output=True, text=True, timeout=120)
+    assert json.loads(done.stdout)["content"] == [{"type": "text", "text": "42\n"}], done.stderr
+
+
+# -- each half without the other --------------------------------------------------------------------------------------
+
+SERVING = """
+from running_server import serving
+with serving() as served:
+    print(served.http.post("/mcp", json={}).status_code, served.run(served.session(), "print(6 * 7)").strip())
+"""
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    """A copy of the package, in which a folder can be deleted."""
+    shutil.copytree(ROOT / "src" / "interpreter", tmp_path / "interpreter")
+    return tmp_path
+
+
+def test_the_server_works_without_mcp(home: Path, source: Path) -> None:
+    shutil.rmtree(source / "interpreter" / "mcp")
+    path = os.pathsep.join([str(source), str(ROOT / "tests")])
+    done = subprocess.run(
+        [sys.executable, "-c", SERVING], env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True
+    )
+    assert done.stdout == "404 42\n", done.stderr
+
+
+def test_mcp_works_without_the_server(home: Path, source: Path) -> None:
+    shutil.rmtree(source / "interpreter" / "frontends" / "server")
+
+    async def work() -> None:
+        environment = {**marks(), "HOME": os.environ["HOME"], "PATH": os.environ["PATH"], "PYTHONPATH": str(source)}
+        program = StdioServerParameters(
+            command=sys.executable, args=["-m", "interpreter", "--mcp", "-y"], env=environment
+        )
+        async with Client(program, cache=None) as client:
             assert "42" in text_of(await client.call_tool("run_code", {"code": "print(6 * 7)"}, 60))
 
     run(work())
