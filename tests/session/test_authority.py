@@ -333,6 +333,29 @@ def test_only_those_it_acts_for_change_what_an_actor_may_do(session: Session) ->
     assert agent.permissions.mode == "auto"
 
 
+def test_a_client_cannot_give_itself_more(session: Session) -> None:
+    client = session.add_actor("client", Permissions("ask"))
+    session.perform(SetPermissions(client, Permissions("plan")), client).result()
+    with pytest.raises(NotPermittedError, match="can't change"):
+        session.perform(SetPermissions(client, Permissions("ask")), client).result()
+    assert client.permissions.mode == "plan"
+
+
+def test_a_user_revokes_a_client_as_an_action_and_clients_do_not(session: Session) -> None:
+    user, client = session.add_actor("user", Permissions("auto")), session.add_actor("client", Permissions("auto"))
+    other = session.add_actor("client", Permissions("auto"))
+
+    def revocation() -> SetPermissions:
+        return SetPermissions(client, change=lambda: session.revoke(client))
+
+    with pytest.raises(NotPermittedError, match="can't change"):
+        session.perform(revocation(), other).result()
+    session.perform(revocation(), user).result()
+    assert client.is_revoked and changes(session)[-1].data == {"actor": client.id, "revoked": True}
+    by = [event.ids.actor for event in session.log.read() if event.data.get("kind") == "set_permissions"]
+    assert by[-1] == user.id
+
+
 # -- properties -----------------------------------------------------------------------------------------------------
 
 SANDBOXES = [

@@ -227,10 +227,10 @@ class Do(Action):
 
 
 class SetPermissions(Action):
-    """Replace what an actor may do. Only an actor that it acts for may do so; a person also changes their own.
+    """Replace what an actor may do. What runs goes on as it was judged; what comes next sees it.
 
-    Where settings are the source, `change` sets them. Running actions continue as they were judged; later ones see
-    the change.
+    Those that it acts for may do so, a user for themselves, for clients and for viewers, and a client for itself if it
+    allows no more than before. Where settings are the source, `change` sets them; it may also revoke the actor.
     """
 
     kind = "set_permissions"
@@ -250,9 +250,13 @@ class SetPermissions(Action):
         return {"of": self._target.id}
 
     def begin(self, context: ActionContext) -> None:
-        by, target = context.actor, self._target
-        own = by.kind in ("user", "client") and by.has_permissions_of(target)
-        if not own and (by is target or by not in target.chain()):
+        by, target, permissions = context.actor, self._target, self._permissions
+        if by.kind == "user":
+            may_change = by.has_permissions_of(target) or target.kind in ("client", "viewer")
+        else:
+            is_tighter = permissions is None or permissions.is_within(target.own_permissions)
+            may_change = by.kind == "client" and by.has_permissions_of(target) and is_tighter
+        if not may_change and (by is target or by not in target.chain()):
             raise NotPermittedError(f"{by.id} can't change what {target.id} may do.")
 
     def run(self, context: ActionContext) -> Generator[Step]:
