@@ -18,7 +18,7 @@ from interpreter.errors import ComputerError
 from interpreter.leaves import code_names, code_of
 from interpreter.runtimes.calls import HARMLESS, ComputerCall
 from interpreter.runtimes.protocol import Frame
-from interpreter.runtimes.python.driver.computer import REGISTERED, HostName, Part
+from interpreter.runtimes.python.driver.computer import NAME, REGISTERED, HostName, Part
 from interpreter.runtimes.python.driver.parcels import packed_error, packed_result, unpacked
 from interpreter.session import ACTION, Actor, Block, ToolCall
 from interpreter.session.actions import CallOrigin, cut, shown, shown_name
@@ -281,7 +281,7 @@ class ComputerProxy:
         return f"computer.{self._path}" if self._path else "computer"
 
 
-def in_this_process(computer: Computer, call: Callable[[str, str], Any], path: str) -> Any:
+def in_this_process(computer: Computer, call: Callable[[str, str], Any], name: str) -> Any:
     """Return what code in this process finds as `computer`, as `tools`, or under a name that a leaf defines.
 
     `call(path, how)` makes each call. Values stay as they are.
@@ -293,6 +293,6 @@ def in_this_process(computer: Computer, call: Callable[[str, str], Any], path: s
             return look_up(computer, made)
         return perform_call(computer, made, frame["args"], frame["kwargs"])
 
-    if not path:
+    if name == NAME:
         return ComputerProxy(computer, call, "", computer)
-    return Part(ask, REGISTERED) if path == REGISTERED else HostName(ask, path)
+    return Part(ask, REGISTERED) if name == REGISTERED else HostName(ask, name)

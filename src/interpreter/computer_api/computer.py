@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from interpreter.computer_api.skills import Skills
     from interpreter.config.settings import InterpreterSettings
     from interpreter.questions import OnInput
-    from interpreter.runtimes.calls import ComputerCall, Tools
+    from interpreter.runtimes.calls import ComputerCall
     from interpreter.runtimes.launch import RuntimeContext, RuntimeSandbox
     from interpreter.runtimes.live import Job
     from interpreter.runtimes.protocol import Frame
@@ -71,7 +71,6 @@ class Computer(ComputerSettings):
     )
     registry: Registry  # finds its languages by name, for parts that describe code without running it
     runtimes: RuntimePool
-    code_calls: Tools  # answers the calls that code makes to the tools of this computer
 
     if TYPE_CHECKING:  # in the order of TOOLS
         mouse: Mouse
@@ -453,15 +452,14 @@ class _CodeCalls:
         return computer
 
     def answer(self, call: ComputerCall) -> Frame:
-
         from interpreter.computer_api.code_calls import handle_call
 
         return handle_call(self._computer, call)
 
-    def stand_in(self, call: Callable[[str, str], Any], path: str = "") -> Any:
+    def stand_in(self, call: Callable[[str, str], Any], name: str) -> Any:
         from interpreter.computer_api.code_calls import in_this_process
 
-        return in_this_process(self._computer, call, path)
+        return in_this_process(self._computer, call, name)
 
 
 def block_chunks(framed: Generator[Chunk]) -> Generator[Chunk]:

@@ -119,10 +119,9 @@ class InProcessPython(BaseLanguage):
         self._share = Share(self.namespace, self._give)
         self._shared: dict[str, int] = {}  # the numbers of the shared values in the namespace
         self._hidden: dict[str, Any] = {"display": self._engine.display, "share": self._share}
-        if self.context.tools is not None:
-            self._hidden["computer"] = self.context.tools.stand_in(self._call)
-            for name in ("tools", *self.context.names):
-                self._hidden[name] = self.context.tools.stand_in(self._call, name)
+        if self.context.stand_in is not None:
+            for name in ("computer", "tools", *self.context.names):
+                self._hidden[name] = self.context.stand_in(self._call, name)
         self._define_names()
 
     def run(self, code: str) -> Iterator[questions.Step]:

@@ -24,7 +24,6 @@ import sys
 import threading
 import time
 import typing
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -323,9 +322,6 @@ class Keeper:
         if waiting is not None:
             waiting.put(failure("The call was interrupted."))
             self.link.send({"event": "call_off", "call": number})
-
-    def stand_in(self, call: Callable[[str, str], Any], path: str = "") -> Any:
-        return None
 
 
 # -- the program -------------------------------------------------------------------------------------------------------

@@ -24,18 +24,12 @@ class Tools(Protocol):
     def answer(self, call: ComputerCall) -> Frame:
         """Answer a call with `value` or `error`, and never raise."""
 
-    def stand_in(self, call: Callable[[str, str], Any], path: str = "") -> Any:
-        """Return `computer`, or its `tools`, for code in this process; `call(path, how)` makes each call."""
-
 
 class DryRunTools:
     """Refuses calls during a dry run: the effects of a tool can't be undone."""
 
     def answer(self, call: ComputerCall) -> Frame:
         return failure("A dry run can't use the computer, because that can't be undone.", "PermissionError")
-
-    def stand_in(self, call: Callable[[str, str], Any], path: str = "") -> Any:
-        return None
 
 
 class Interrupt:

@@ -317,6 +317,8 @@ class RuntimeContext:
     snapshots: int = 20  # how many earlier states of a runtime are kept
     size: tuple[int, int] = (80, 24)  # columns, lines
     tools: Tools | None = None  # answers the calls that code makes to `computer`
+    # Makes what code in this process finds as `computer` or under another name of ours; it gets what makes each call.
+    stand_in: Callable[[Callable[[str, str], Any], str], Any] | None = None
     names: Sequence[str] = ()  # that code finds like builtins, and whose code comes from the host
     skills: Callable[[], list[str]] | None = None  # the names of the skills in a new Python runtime
     action: object = None  # the session's action that is running

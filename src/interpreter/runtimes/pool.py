@@ -132,7 +132,8 @@ class RuntimePool:
         shared.sql, shared.browser, shared.snapshots = computer.sql, computer.browser_path, computer.undo_snapshots
         shared.shares_environment = computer.environment == "shared"
         shared.preload, shared.max_shared = computer.preload, computer.max_shared
-        shared.tools, shared.emit_images = computer.code_calls, computer.emit_images
+        shared.tools, shared.stand_in = computer.code_calls, computer.code_calls.stand_in
+        shared.emit_images = computer.emit_images
         shared.names = code_names()
         shared.skills = computer.skills.import_skills if computer.import_skills else None
         shared.offline = computer.is_offline
