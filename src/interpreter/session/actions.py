@@ -227,7 +227,7 @@ class Do(Action):
 
 
 class SetPermissions(Action):
-    """Replace what an actor may do. What runs stays as it was judged; what comes next sees it.
+    """Replace what an actor may do. Running actions continue as they were judged; later ones see the change.
 
     Those that it acts for may do so, a user for themselves, for clients and for viewers, and a client for itself if it
     allows no more than before. Where settings are the source, `change` sets them; it may also revoke the actor.
