@@ -302,6 +302,10 @@ def test_blocks_that_only_install() -> None:
         ("shell", "pip3 install pandas\npython3 -m pip install numpy"),
         ("r", 'install.packages("ggplot2")'),
         ("javascript", "npm install lodash"),
+        ("shell", "npm i lodash"),
+        ("shell", "uv add pandas"),
+        ("shell", "sudo apt-get update && sudo apt-get install -y poppler-utils"),
+        ("shell", "conda install -y pandas && pip --quiet install matplotlib"),
     }:
         assert only_installs(language, code), code
     for code in (
@@ -310,6 +314,9 @@ def test_blocks_that_only_install() -> None:
         "",
         "pip install x && python run.py",
         "pip list",
+        "# add it",
+        "apt-get update",
+        "uv run add.py",
     ):
         assert not only_installs("python", code), code
 

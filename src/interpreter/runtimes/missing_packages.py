@@ -52,8 +52,9 @@ IMPORT = re.compile(
     r"|(suppress\w+\(\s*)?library\([\w.\"']+\)+)?"
 )
 INSTALLS = re.compile(
-    r"\s*[%!]?\s*(?:sudo\s+)?(?:[\w./-]*python[\d.]*\s+-m\s+|uv\s+)?(?P<tool>pip[\d.]*|conda|mamba|npm)\s+"
-    r"(?:install|i|add)\s+(?P<arguments>[^;&|<>\n]+)|\s*install\.packages\([^\n]*\)\s*"
+    r"\s*[%!]?\s*(?:sudo\s+)?(?:[\w./-]*python[\d.]*\s+-m\s+|uv\s+)?"
+    r"(?P<tool>pip[\d.]*|uv|conda|mamba|npm|yarn|pnpm|apt|apt-get|dnf|brew)\s+(?:-[\w-]+\s+)*"
+    r"(?:(?:install|i|add)\s+(?P<arguments>[^;&|<>\n]+)|update\s*)|\s*install\.packages\([^\n]*\)\s*"
 )
 INSTALLS_IN_PYTHON = re.compile(
     r"\s*(import (sys|os|subprocess|pip)\b.*|[^&;|]*\([^&;|]*\bpip\b[^&;|]*\binstall\b[^&;|]*)"
@@ -273,19 +274,16 @@ def first_imports(code: str) -> list[str]:
 
 def only_installs(language: str, code: str) -> bool:
     """Check that a block does nothing but install packages."""
-    lines = [line for line in code.splitlines() if line.strip() and not line.lstrip().startswith(("#", "%%"))]
+    lines = [line for line in re.split(r"\n|&&", code) if line.strip() and not line.lstrip().startswith(("#", "%%"))]
     in_python = INSTALLS_IN_PYTHON if language.lower() in ("python", "py") else INSTALLS
-    return (
-        "install" in code
-        and bool(lines)
-        and all(INSTALLS.fullmatch(line) or in_python.fullmatch(line) for line in lines)
-    )
+    names_it = lines and re.search(r"install|\b(?:i|add)\b", code)
+    return bool(names_it) and all(INSTALLS.fullmatch(line) or in_python.fullmatch(line) for line in lines)
 
 
 def named_packages(code: str) -> list[str]:
     """List the packages that a block installs with pip, in any version; empty if it does anything else."""
     matches = [INSTALLS.fullmatch(line) for line in code.splitlines() if line.strip()]
-    if not all(match and (match["tool"] or "").startswith("pip") for match in matches):
+    if not all(match and match["arguments"] and match["tool"].startswith("pip") for match in matches):
         return []
     names = [name for match in matches if match for name in match["arguments"].split() if name not in ("-q", "--quiet")]
     return names if all(re.fullmatch(r"[A-Za-z][\w.-]*", name) for name in names) else []
