@@ -117,6 +117,10 @@ class TestR:
         assert printed == ["it is 42 \n"]
         assert answered(chatting, "r", code, REFUSE) == ([], ["it is 42 \n"])  # the next time, it is installed
 
+    def test_the_reason_of_a_failed_installation_is_shown(self, chatting: Chatting, cran: Path) -> None:
+        _, printed = answered(chatting, "r", "library(nosuchthing)", APPROVE)
+        assert "‘nosuchthing’ is not available" in printed[-1]
+
     def test_what_ran_before_it_does_not_run_again(self, chatting: Chatting, cran: Path) -> None:
         code = "cat('begun\\n')\ncat('once ', file = 'log', append = TRUE)\nlibrary(tinything)"
         asked, printed = answered(chatting, "r", code, APPROVE)

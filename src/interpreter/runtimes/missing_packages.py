@@ -35,7 +35,7 @@ NAMES = {  # of modules: nothing that an installer reads as an option, an addres
 NO_CONNECTION = re.compile(
     r"(?i)NewConnectionError|ConnectionError|connection error|ConnectTimeout|name resolution|Network is unreachable|"
     r"Name or service not known|dns error|error sending request|Connection refused|"
-    r"ECONNREFUSED|ENOTFOUND|EAI_AGAIN"
+    r"ECONNREFUSED|ENOTFOUND|EAI_AGAIN|unable to access index"
 )
 # By installer: the variables that name another index, and the hosts without them.
 _INDEXES = {

@@ -21,8 +21,12 @@ INSTALL = """local({{
   .libPaths(c({library}, .libPaths()))
   repositories <- getOption("repos")
   if (is.null(repositories) || "@CRAN@" %in% repositories) repositories <- "https://cloud.r-project.org"
-  utils::install.packages({names}, lib = {library}, repos = repositories, quiet = TRUE)
-  if (!all({names} %in% list.files({library}))) stop("not installed")
+  reasons <- character()
+  withCallingHandlers(
+    utils::install.packages({names}, lib = {library}, repos = repositories, quiet = TRUE),
+    warning = function(warned) reasons <<- c(reasons, sub("\\n.*", "", conditionMessage(warned)))
+  )
+  if (!all({names} %in% list.files({library}))) stop(c(reasons, "not installed")[1], call. = FALSE)
 }})"""
 
 
