@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from interpreter.runtimes.data_stack import agree
 from model_server import ModelServer
 from package_index import PackageIndex, package_index
 from sampling import some
@@ -73,6 +74,14 @@ def test_the_first_start_offers_them_and_the_status_line_shows_how_far_they_are(
         person.says("%env stack update")
         person.wait_until(lambda: status_line(person).startswith("groq/"), "the end of it")
         assert person.leaves() == 0
+
+
+def test_a_message_that_was_typed_before_the_prompt_waits_too(index: PackageIndex) -> None:
+    agree(True)
+    with someone() as person:
+        person.types(">>> import tiny_thing; print('it is', tiny_thing.answer)" + ENTER)
+        person.sees("it is 42")
+        person.at_prompt()
 
 
 @pytest.mark.full

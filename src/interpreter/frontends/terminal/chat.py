@@ -84,13 +84,18 @@ def converse(terminal: Terminal, interpreter: OpenInterpreter) -> Iterator[Chunk
         terminal.display.finish()
     reader = reader_for(terminal, interpreter)
     warm_up = Thread(target=_warm_up, args=(terminal, interpreter), name="warm-up", daemon=True)
-    reader.when_ready(warm_up.start)
+
+    def prepare() -> None:
+        if warm_up.ident is None:
+            warm_up.start()
+
+    reader.when_ready(prepare)
     try:
         with terminal.early_keys():
             text = _next_message(terminal, reader, interpreter)
         while text is not None:
-            if warm_up.ident is not None:
-                warm_up.join()  # before anything imports the same modules
+            prepare()  # if the first message was typed before there was a prompt
+            warm_up.join()  # before anything imports the same modules
             text = _expanded(interpreter, _as_command(text))
             if text.lstrip().startswith(("%", "!", ">>>")):
                 from interpreter.frontends.terminal import magics
