@@ -318,7 +318,7 @@ class _Facts:
         lines = self._text.splitlines() if self._kind == "text" else []
         lines = lines if len(lines) <= 2 * _MAX_COMPUTED else []
         cells = (re.split(r"\s" if " " in line else "[,;]", line) for line in lines)
-        numbers = ([_values(found)[0][0] for cell in row for found in _NUMBER.finditer(cell)] for row in cells)
+        numbers = ([_values(match)[0][0] for cell in row for match in _NUMBER.finditer(cell)] for row in cells)
         rows = list(filter(None, numbers))
         columns = [[row[n] for row in rows if -len(row) <= n < len(row)] for n in range(-3, 3)]
         results: set[float] = set()
