@@ -99,8 +99,8 @@ class InterpreterSettings(SettingsGroup):
     )
     card_diff: Literal["off", "show", "apply"] = setting(
         "Show in the question about a block what it would change, if all it does is to write files of the workspace. "
-        "That takes a dry run of at most 0.3 seconds (Linux, Python and shell). `apply`: the dry run goes on while you "
-        "read, and a yes applies its result instead of running the block again. `off`: no dry run.",
+        "That takes a dry run of at most 0.3 seconds (Linux, Python and shell). `apply`: the dry run continues while "
+        "you read, and a yes applies its result instead of running the block again. `off`: no dry run.",
         APPROVAL, default="show", flag="--card_diff",
     )
     diff_file: str = setting(

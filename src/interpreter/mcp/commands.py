@@ -79,7 +79,7 @@ def test(arguments: list[str]) -> int:
 
 
 def _ask_for_secrets(server: Server) -> None:
-    """Ask for the variables that the configuration names and that aren't set, if someone is there."""
+    """Ask for the variables that the configuration names and that aren't set, if someone can answer."""
     for name in server.variables:
         if os.environ.get(name) or read_secret(name) or not sys.stdin.isatty():
             continue

@@ -130,7 +130,7 @@ class Preview(AbstractContextManager["Preview"]):
             for root, upper in sorted(self._view.layers.items(), key=lambda pair: pair[0] != workspace):
                 skip, prefix = ("", "") if root == workspace else (OURS, os.path.join(root, ""))
                 if root == workspace or (os.listdir(upper) and not os.path.basename(root).startswith(OURS)):
-                    with suppress(FileNotFoundError):  # a temporary folder that was deleted meanwhile
+                    with suppress(FileNotFoundError):  # a temporary folder that has been deleted since
                         self._layers.append(Layer(root, upper, self._began, skip, prefix))
 
     def stop(self) -> None:

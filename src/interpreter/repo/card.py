@@ -171,7 +171,7 @@ def _difference(path: str, before: bytes | None, after: bytes | None) -> str:
 
 
 class DryRunForecast(Forecast):
-    """A dry run of the block, in a thread of its own, so that a block that takes long does not hold up the question."""
+    """A dry run of the block, in a separate thread, so that a block that takes long does not hold up the question."""
 
     def __init__(self, interpreter: Any, language: str, code: str, applies: bool) -> None:
         super().__init__()

@@ -37,7 +37,7 @@ from interpreter.runtimes.state import (
     Completions,
     Restored,
     Saving,
-    Surroundings,
+    StateContext,
     TableQuery,
     Value,
     Variable,
@@ -116,7 +116,7 @@ class LiveLanguage(BaseLanguage):
         self.known_shared: dict[str, int] = {}  # the numbers of the shared values that it has
         self.state_before = 0  # the number of the state before the last block
         self._number: int | None = None  # the number of the present state
-        self._surroundings: dict[int, Surroundings] = {}
+        self._state_contexts: dict[int, StateContext] = {}
         self._last: Run | None = None
         self._order = threading.RLock()  # held to start a block or apply its end; the reader thread never takes it
 
@@ -361,7 +361,7 @@ class LiveLanguage(BaseLanguage):
         run.runtime.snapshots.forget()
         if run.runtime is self.runtime:
             self.runtime = self._number = None
-            self._surroundings.clear()
+            self._state_contexts.clear()
         yield console(
             f"Still running in the background (process group {job.pid}). Its output goes to {job.path}; "
             f"new {self.name} blocks run in a new session.\n"
@@ -394,7 +394,7 @@ class LiveLanguage(BaseLanguage):
     def end_runtime(self) -> None:
         """End the runtime; background jobs keep running in theirs."""
         runtime, self.runtime, self._number = self.runtime, None, None
-        self._surroundings.clear()
+        self._state_contexts.clear()
         if runtime is not None:
             runtime.close()
 
@@ -427,10 +427,10 @@ class LiveLanguage(BaseLanguage):
 
     def _note_place(self) -> None:
         kept = {*self._known_states(), self.present}
-        self._surroundings = {
-            state: surroundings for state, surroundings in self._surroundings.items() if state in kept
+        self._state_contexts = {
+            state: state_context for state, state_context in self._state_contexts.items() if state in kept
         }
-        self._surroundings[self.present] = Surroundings(
+        self._state_contexts[self.present] = StateContext(
             self.context.cwd, dict(self.context.exported), dict(self.known_env), dict(self.known_shared)
         )
 
@@ -440,10 +440,10 @@ class LiveLanguage(BaseLanguage):
     def _return_to(self, state: int) -> None:
         """Record that the runtime is in this state again, and restore the directory and exported variables."""
         self._number = state
-        surroundings = self._surroundings.get(state)
-        if surroundings is not None:
-            self.context.return_to(surroundings.cwd, surroundings.exported)
-            self.known_env, self.known_shared = dict(surroundings.own_env), dict(surroundings.own_shared)
+        state_context = self._state_contexts.get(state)
+        if state_context is not None:
+            self.context.return_to(state_context.cwd, state_context.exported)
+            self.known_env, self.known_shared = dict(state_context.own_env), dict(state_context.own_shared)
         self.known_cwd = None  # its folder may be gone, or replaced by another
 
     def check_idle(self, refusal: str) -> None:
@@ -460,15 +460,15 @@ class LiveLanguage(BaseLanguage):
             state = self.state_before if is_busy else self.present
             if not is_busy:
                 self._note_place()
-            surroundings = self._surroundings[state]
+            state_context = self._state_contexts[state]
             if self.runtime is not None and self.runtime.snapshots.in_dry_run:  # or a block that belongs to one
                 is_busy = True
             if not is_busy:
-                return self._split(computer, state, surroundings, None)  # no block can begin until then
-        return self._split(computer, state, surroundings, state)  # it may take longer than the block
+                return self._split(computer, state, state_context, None)  # no block can begin until then
+        return self._split(computer, state, state_context, state)  # it may take longer than the block
 
     def _split(
-        self, computer: HasContext, state: int, surroundings: Surroundings, before: int | None
+        self, computer: HasContext, state: int, state_context: StateContext, before: int | None
     ) -> tuple[Self, Restored]:
         other, restored = type(self)(computer), Restored()
         if self.has_begun():
@@ -479,7 +479,7 @@ class LiveLanguage(BaseLanguage):
             except BaseException:
                 other.terminate()
                 raise
-        other._surroundings = {state: surroundings}
+        other._state_contexts = {state: state_context}
         other._return_to(state)
         return other, restored
 

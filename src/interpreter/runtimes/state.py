@@ -131,7 +131,7 @@ numbers = itertools.count(1)  # state numbers; two runtimes share one only where
 
 
 @dataclass(frozen=True)
-class Surroundings:
+class StateContext:
     """The working directory and the exported variables in a state."""
 
     cwd: str  # shared by all languages
