@@ -221,6 +221,7 @@ class SubAgents:
             settings |= {"system_message": task.instructions, "custom_instructions": ""}
         with self._forking:  # the snapshots of a runtime are copied one by one
             made = fork(owner, started_by=child.actor, settings=settings)
+        made.agent.keep_tools()
         if task.instructions:
             made.messages = []
         else:
