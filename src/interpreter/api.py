@@ -93,7 +93,7 @@ class OpenInterpreter(InterpreterSettings):
 
         @property
         def __dict__(self):
-            """What is stored; for `vars()` in the user's code, with everything that 0.4.3 stores at once."""
+            """Return what is stored; for `vars()` in the user's code, with everything that 0.4.3 stores at once."""
             stored = SettingsGroup.__dict__["__dict__"].__get__(self)
             if (
                 not sys._getframe(1).f_globals.get("__name__", "").startswith("interpreter.")
@@ -162,7 +162,7 @@ class OpenInterpreter(InterpreterSettings):
         return part
 
     def _join_session(self) -> Session:
-        """The session of the computer: a new one, or that of the other interpreter that shares the computer."""
+        """Join the session of the other interpreter that shares the computer, or begin a new one."""
         computer = self.computer
         if computer.interpreter is None:
             computer.interpreter = self
@@ -197,7 +197,7 @@ class OpenInterpreter(InterpreterSettings):
 
     @property
     def runtimes(self) -> RuntimePool:
-        """The runtimes that its blocks run in.
+        """Return the runtimes that its blocks run in.
 
         If it shares the computer of an interpreter with another sandbox, these are separate ones.
         """
@@ -205,12 +205,12 @@ class OpenInterpreter(InterpreterSettings):
 
     @property
     def native_tools(self) -> NativeTools | None:
-        """The tools of the model's provider that its agent has now."""
+        """Return the tools of the model's provider that its agent has now."""
         return self.agent.native_tools
 
     @property
     def responding(self) -> bool:
-        """Whether a turn is open, or what a script has said, as in 0.4.3."""
+        """Return whether a turn is open, or what a script has said, as in 0.4.3."""
         return self._said_responding or ("agent" in vars(self) and self.agent.responding)
 
     @responding.setter
@@ -219,7 +219,7 @@ class OpenInterpreter(InterpreterSettings):
 
     @property
     def last_messages_count(self) -> int:
-        """The number of messages before the answer to the last request."""
+        """Return the number of messages before the answer to the last request."""
         return self.agent.last_messages_count if "agent" in vars(self) else 0
 
     @last_messages_count.setter
@@ -228,7 +228,7 @@ class OpenInterpreter(InterpreterSettings):
 
     @property
     def pending(self) -> Pending | None:
-        """The block or tool call that waits for approval; None if there is none."""
+        """Return the block or tool call that waits for approval; None if there is none."""
         if "session" not in vars(self):
             return None
         mine = (self.user.id, self.agent.actor.id)
@@ -287,7 +287,7 @@ class OpenInterpreter(InterpreterSettings):
         return _remake, (type(self), given_settings(self))
 
     def _chunks_of(self, message: Any) -> Generator[Chunk]:
-        """The events of a turn as 0.4.3 streams them; with `stream_all`, also those that 0.4.3 did not have."""
+        """Yield the events of a turn as 0.4.3 streams them; with `stream_all`, also those that 0.4.3 did not have."""
         yield from self.session.perform(self.agent.turn(message), self.agent.actor).chunks(self.stream_all)
 
     def respond(self, message: Any) -> Generator[Event]:
@@ -324,7 +324,7 @@ class OpenInterpreter(InterpreterSettings):
 
     @property
     def cancelled(self) -> bool:
-        """Whether the running turn was cancelled."""
+        """Return whether the running turn was cancelled."""
         return "agent" in vars(self) and self.agent.cancelled
 
     def reset(self) -> None:
@@ -359,7 +359,7 @@ class OpenInterpreter(InterpreterSettings):
         self.conversation_filename = None
 
     def sandbox_now(self) -> Sandbox | None:
-        """What code can reach, from the settings, the mode and the user's file; None without a sandbox."""
+        """Return what code can reach, by the settings, the mode and the user's file; None without a sandbox."""
         from interpreter.policy.policy import mode_of
 
         plans = mode_of(self) == "plan"
@@ -374,7 +374,7 @@ class OpenInterpreter(InterpreterSettings):
         return Sandbox.from_settings(self).with_access(granted)
 
     def _permissions(self) -> Permissions:
-        """What this interpreter's actors may do, as the settings are now."""
+        """Return what this interpreter's actors may do under the present settings."""
         from interpreter.policy.policy import mode_of
         from interpreter.session import Permissions
 
@@ -406,7 +406,7 @@ class OpenInterpreter(InterpreterSettings):
 
     @property
     def checkpoints(self) -> list[Checkpoint]:
-        """The checkpoints, the oldest first: one before each turn and each block."""
+        """Return the checkpoints, the oldest first: one before each turn and each block."""
         self.timeline.adopt()
         return list(self.timeline.checkpoints)
 
@@ -461,7 +461,7 @@ class OpenInterpreter(InterpreterSettings):
         return self._do(Do("restore_variables", self.timeline.variables.load, recorded=False))  # type: ignore[no-any-return]
 
     def fork(self, workspace: str | None = None, by: Actor | None = None) -> OpenInterpreter:
-        """A second interpreter with the same conversation and variables, in a copy of the workspace."""
+        """Make a second interpreter with the same conversation and variables, in a copy of the workspace."""
         from interpreter.app.forks import fork
         from interpreter.session import Do
 
@@ -509,7 +509,7 @@ class OpenInterpreter(InterpreterSettings):
     # -- shown by a front end --------------------------------------------------------------------------------------
 
     def can_dry_run(self, language: str) -> bool:
-        """Whether blocks can be previewed: not in a sandbox, nor in a language whose variables can't be copied."""
+        """Check whether blocks can be previewed: not in a sandbox, nor in a language that can't copy its variables."""
         return self.sandbox_now() is None and self.computer.runtimes.can_dry_run(language)
 
     def dry_run(self, language: str, code: str, by: Actor | None = None, asks: bool = True) -> Preview:
@@ -550,7 +550,7 @@ class OpenInterpreter(InterpreterSettings):
         load(self, name, accept=lambda profile: trust)
 
     def get_oi_dir(self) -> str:
-        """The folder for profiles, conversations and models."""
+        """Return the folder for profiles, conversations and models."""
         return str(our_folder())
 
     anonymous_telemetry = will_contribute = False  # nothing is ever sent
@@ -563,7 +563,7 @@ def _remake(cls: type[OpenInterpreter], given: dict[str, Given]) -> OpenInterpre
 
 
 def containment_for(settings: InterpreterSettings, sandbox: Any, present: Any) -> Containment | None:
-    """What new runtimes start in, if this is the sandbox of their actor; None without one."""
+    """Return the sandbox for new runtimes, if this is the sandbox of their actor; None without one."""
     if sandbox is None:
         return None
     from interpreter.sandbox.containment import containment_for

@@ -12,7 +12,7 @@ _NOTEBOOK = "interpreter.frontends.notebook"
 
 
 def display() -> Any:
-    """The module that shows things for the library: in a Jupyter notebook its own, elsewhere the terminal's."""
+    """Import what shows things for the library: in a Jupyter notebook its own module, elsewhere the terminal's."""
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None else None
     return load("notebook" if hasattr(shell, "kernel") and exists(_NOTEBOOK) else "terminal.chat")

@@ -66,12 +66,12 @@ def notice(text: str, **more: Any) -> Chunk:
 
 
 def is_declined(message: Message) -> bool:
-    """Whether we wrote this in the user's name when they declined a block. Old journals have only the text."""
+    """Check whether we wrote this message for a user who declined a block. Old journals have only the text."""
     return message.get("role") == "user" and (message.get("declined", False) or message.get("content") == DECLINED)
 
 
 def has_failed(message: Message) -> bool:
-    """Whether this is the output of a block that ended with an error."""
+    """Check whether this is the output of a block that ended with an error."""
     return message.get("ended") in ("error", "unfinished") or bool(message.get("exit_code"))
 
 
@@ -80,7 +80,7 @@ _GROUP_KEYS = ("role", "type", "format", "recipient", "mime", "call")
 
 
 def as_original(chunk: Chunk) -> Chunk | None:
-    """The chunk as 0.4.3 streams it, without our extra keys; None if 0.4.3 has no such type."""
+    """Return the chunk as 0.4.3 streams it, without our extra keys; None if 0.4.3 has no such type."""
     if chunk["type"] not in _ORIGINAL:
         return None
     if _ORIGINAL_KEYS.issuperset(chunk):
@@ -89,7 +89,7 @@ def as_original(chunk: Chunk) -> Chunk | None:
 
 
 def only_original(chunks: Generator[Chunk]) -> Generator[Chunk]:
-    """The chunks of a stream that 0.4.3 has, as it has them."""
+    """Yield the chunks of a stream that 0.4.3 has, as it has them."""
     with closing(chunks):
         for chunk in chunks:
             if (original := as_original(chunk)) is not None:
@@ -106,7 +106,7 @@ class Framer:
         self._open: Chunk | None = None
 
     def frame(self, chunk: Chunk) -> Generator[Chunk]:
-        """The chunk, with the flags that belong before and after it."""
+        """Yield the chunk, with the flags that belong before and after it."""
         if chunk["type"] in UNFLAGGED:
             if chunk["type"] == "confirmation":
                 yield from self.close()
@@ -132,7 +132,7 @@ class Framer:
 
 
 def group_of(chunk: Chunk) -> Chunk:
-    """The fields that all chunks of a group share."""
+    """Return the fields that all chunks of a group share."""
     group: Chunk = {key: chunk[key] for key in _GROUP_KEYS if key in chunk}  # type: ignore[assignment, literal-required]
     if chunk["type"] == "console":
         group.pop("format", None)
@@ -213,7 +213,7 @@ class Fold:
             self._message["content"] = self._console.text(path)
 
     def _end_block(self, chunk: Chunk) -> None:
-        """The block is over: mark its output with how it ended, unless it simply succeeded."""
+        """Mark the output of a block that is over with how it ended, unless it simply succeeded."""
         abnormal = chunk.get("ended", "done") != "done" or chunk.get("exit_code")
         if self._console is None and (abnormal or not self._heard):
             began: Chunk = {"role": "computer", "type": "console", "format": "output"}
@@ -230,7 +230,7 @@ class Fold:
 
 
 def fold(chunks: Iterable[Chunk], max_output: int = DEFAULT_MAX_OUTPUT) -> list[Message]:
-    """The messages that a whole stream of chunks makes."""
+    """Fold a whole stream of chunks into messages."""
     messages: list[Message] = []
     folding = Fold(lambda: messages, max_output)
     for chunk in chunks:

@@ -35,11 +35,11 @@ class Subject(Protocol):
     def kind(self) -> QuestionKind: ...
     @property
     def text(self) -> str:
-        """The question as a sentence, which any front end can show."""
+        """Return the question as a sentence, which any front end can show."""
 
     @property
     def chunk(self) -> Chunk:
-        """The question as LMC has it."""
+        """Return the question as LMC has it."""
 
 
 @dataclass(frozen=True)
@@ -192,7 +192,7 @@ class Question:
 
     @property
     def text(self) -> str:
-        """The question as a sentence."""
+        """Return the question as a sentence."""
         return str(self.subject.text)
 
     @property
@@ -201,17 +201,17 @@ class Question:
 
     @property
     def approved(self) -> bool:
-        """Whether the answer is a yes."""
+        """Return whether the answer is a yes."""
         return self.answer is not None and self.answer.choice == APPROVE
 
     @property
     def unattended(self) -> bool:
-        """Whether it has no answer because no one could be asked."""
+        """Return whether it has no answer because no one could be asked."""
         return self.answer is None or self.answer.by == "nobody"
 
     @property
     def typed(self) -> str | None:
-        """The answer to a question for text; None at the end of input and without an answer."""
+        """Return the answer to a question for text; None at the end of input and without an answer."""
         return self.answer.text if self.answer is not None and self.answer.choice == ANSWER else None
 
     def asked(self) -> Iterator[Question]:
@@ -291,7 +291,7 @@ class Questions:
             return list(self._open.values())
 
     def find(self, question_id: str, closed: bool = False) -> Question | None:
-        """The question of that id, if it waits; with `closed` also if it waited not long ago."""
+        """Return the question of that id, if it waits; with `closed` also if it waited not long ago."""
         with self._lock:
             known = [*self._open.values(), *(self._closed if closed else ())]
             return next((each for each in known if each.id == question_id), None)
@@ -312,7 +312,7 @@ class Questions:
                 self._handlers.remove(registration)
 
     def can_be_answered(self, kind: QuestionKind) -> bool:
-        """Whether a front end can answer this kind now."""
+        """Check whether a front end can answer this kind now."""
         with self._lock:
             return any(kind in kinds for kinds, _ in self._handlers)
 

@@ -78,7 +78,7 @@ class Agent:
 
     @property
     def messages(self) -> list[Message]:
-        """The conversation. Users replace the list."""
+        """Return the conversation, a list that users may replace."""
         return self.settings.messages
 
     @messages.setter
@@ -94,7 +94,7 @@ class Agent:
 
     @property
     def budget(self) -> Budget:
-        """What its model may spend."""
+        """Return what its model may spend."""
         return self.actor.budget
 
     @property
@@ -111,7 +111,7 @@ class Agent:
 
     @property
     def tools(self) -> Toolbox:
-        """What its model can call."""
+        """Return what its model can call."""
         for part in (part for leaf in leaves() for part in leaf.tools):
             if part.make not in self._leaf_tools and self.uses(part):
                 with self._beginning:
@@ -173,31 +173,31 @@ class Agent:
 
     @cached_property
     def code_tools(self) -> Toolbox:
-        """What the names that leaves define in code call."""
+        """Return the tools behind the names that leaves define in code."""
         rows = (row for leaf in leaves() for row in leaf.names)
         return Toolbox(tool for make in dict.fromkeys(row.tools for row in rows) for tool in load(make)(self))
 
     @property
     def runtimes(self) -> RuntimePool:
-        """The runtimes that its blocks run in."""
+        """Return the runtimes that its blocks run in."""
         return self.computer.runtimes_of(self.actor)
 
     # -- its turns -------------------------------------------------------------------------------------------------
 
     def turn(self, message: Any) -> Turn:
-        """The turn that answers a message: an action, for `Session.perform` or `Session.start`."""
+        """Make the turn that answers a message: an action, for `Session.perform` or `Session.start`."""
         from interpreter.agent.turn import Turn
 
         return Turn(self, message)
 
     @property
     def responding(self) -> bool:
-        """Whether a turn is open."""
+        """Return whether a turn is open."""
         return self._turn is not None
 
     @property
     def cancelled(self) -> bool:
-        """Whether the open turn was cancelled."""
+        """Return whether the open turn was cancelled."""
         turn = self._turn
         return turn is not None and turn.is_cancelled()
 
@@ -226,7 +226,7 @@ class Agent:
                     self.idle.clear()
 
     def close_turn(self, turn: Turn) -> None:
-        """The turn has ended."""
+        """Note that the turn has ended."""
         with self._beginning:
             if self._turn is turn:
                 self._turn = None

@@ -109,6 +109,6 @@ class AnswerCheck:
 
     @property
     def request(self) -> str:
-        """The user's words that this turn answers."""
+        """Return the user's words that this turn answers."""
         said = (m for m in reversed(self._agent.messages) if m["role"] == "user" and m["type"] == "message")
         return next((str(message["content"]) for message in said), "")

@@ -140,7 +140,7 @@ class Claim(NamedTuple):
 
 
 def ungrounded(answer: str, sources: Iterable[Source], exists: Callable[[str], bool] = lambda name: False) -> list[str]:
-    """What an answer states and no source supports, as it is written; reads no more sources than it needs."""
+    """List the claims of an answer that no source supports, as written; read no more sources than needed."""
     claims = claims_in(answer)
     missing = [claim for claim in claims if claim.kind != "name" or not exists(claim.text)]
     for facts in map(_Facts, sources if missing else ()):
@@ -156,7 +156,7 @@ def ungrounded(answer: str, sources: Iterable[Source], exists: Callable[[str], b
 
 
 def claims_in(answer: str) -> list[Claim]:
-    """The numbers, dates and file names that an answer states; not those in code, lists' numbering and offers."""
+    """List the numbers, dates and file names that an answer states, without those in code, numbering and offers."""
     claims: list[Claim] = []
     text = _SENTENCE.sub(
         lambda found: _blank(found) if _OFFER.search(found[0]) else found[0],
@@ -209,13 +209,13 @@ def _number_claim(found: re.Match[str]) -> Claim | None:
 
 
 def _unit(found: re.Match[str]) -> str:
-    """The unit after a number, as _FACTORS names it; empty if the word is none."""
+    """Return the unit after a number, as _FACTORS names it; empty if the word is none."""
     word = re.sub(r"(?<=..)s$", "", (found["unit"] or "").strip().lstrip("°").lower())
     return word if word in _FACTORS else ""
 
 
 def _values(found: re.Match[str]) -> list[tuple[float, float]]:
-    """The values that it may have, each with one unit of its last digit."""
+    """Return the values that it may have, each with one unit of its last digit."""
     digits = re.sub(rf"[{_GAPS}]", " ", found["digits"]).replace("’", "'")
     power = int((found["exponent"] or found["power"] or "0").translate(_PLAIN))
     forms = [digits] if re.fullmatch(r"\d*\.?\d+", digits) else []
@@ -230,7 +230,7 @@ def _values(found: re.Match[str]) -> list[tuple[float, float]]:
 
 
 def _dates(found: re.Match[str]) -> list[Date]:
-    """The dates that it may be: 3/4/2024 is two, 39/14/2024 is none."""
+    """Return the dates that it may be: 3/4/2024 is two, 39/14/2024 is none."""
     year, day = (int(part) if (part := found.groupdict().get(name)) else None for name in ("year", "day"))
     month = _MONTH_NUMBERS.get(found["month"][:3]) or int(found["month"])
     orders = [(month, day), (day or 0, month)] if found.re is _DATES[0] else [(month, day)]
@@ -305,7 +305,7 @@ class _Facts:
 
     @cached_property
     def _counts(self) -> set[int]:
-        """How many lines and items can be counted in it."""
+        """Return the numbers of lines and of items in the text."""
         lines = [line for line in self._text.splitlines() if line.strip()]
         counts = {1, len(lines), len(lines) - 1, *(len(re.split(r",|(?<=\d)\s+(?=\d)", line)) for line in lines)}
         counts |= {len(FILE_NAME.findall(self._text)), *(len(re.findall(r"['\"]\s?:", line)) for line in lines)}
@@ -314,7 +314,7 @@ class _Facts:
 
     @cached_property
     def _computed(self) -> list[float]:
-        """What follows from the numbers of a column or line: sum, mean, shares, and what two of a few of them give."""
+        """Return what follows from the numbers of a column or line: sum, mean, shares, and results of two of a few."""
         lines = self._text.splitlines() if self._kind == "text" else []
         lines = lines if len(lines) <= 2 * _MAX_COMPUTED else []
         cells = (re.split(r"\s" if " " in line else "[,;]", line) for line in lines)
@@ -346,7 +346,7 @@ def _has(numbers: Sequence[float], low: float, high: float) -> bool:
 
 
 def _is_derived(claim: Claim, grounded: list[Claim]) -> bool:
-    """Whether it is the sum, difference, ratio or change of two numbers beside it that are supported."""
+    """Check whether a number is the sum, difference, ratio or change of two supported numbers beside it."""
     near = [each.value for each in grounded if each.step and abs(claim.start - each.start) < 160]  # characters
     is_year = claim.step == 1 and 1900 <= claim.value <= 2100
     for one, other in permutations(near[-8:] if claim.step and not is_year else [], 2):

@@ -65,7 +65,7 @@ class BlockGuard:
         return refusal
 
     def repeats(self, language: str, code: str) -> bool:
-        """Whether the block that ran last was the same."""
+        """Check whether this block is the one that ran last."""
         return self._last is not None and self._last[:2] == (language, code)
 
     def on_block_ended(self, language: str, code: str, result: list[Any], failed: bool = False) -> None:
@@ -100,7 +100,7 @@ class StuckDetector:
         self.advice: Message | None = None  # sent with the next requests, until something works
 
     def on_block_ended(self, failure: str | None) -> None:
-        """A block ran; `failure` is its error message, None if it succeeded."""
+        """Note the end of a block; `failure` is its error message, None if it succeeded."""
         if failure is None or self._most is None:
             self._last, self._same, self._advised, self.advice = None, 0, set(), None
             return
@@ -116,7 +116,7 @@ class StuckDetector:
         self._same, self.advice = 0, {"role": "computer", "type": "message", "content": content, "ended": "error"}
 
     def on_block_refused(self) -> bool:
-        """The model repeated a block that just failed. Returns whether there is advice for it now."""
+        """Note that the model repeated a block that just failed. Return whether there is advice for it now."""
         if self._last is None or self._most is None:
             return False
         self._same = self._most
@@ -124,7 +124,7 @@ class StuckDetector:
         return True
 
     def on_reply_repeated(self, error: RepeatingReplyError) -> None:
-        """A reply repeated itself and was cut off."""
+        """Note that a reply repeated itself and was cut off."""
         if self.advice == _REPEATED:
             raise error
         self.advice = _REPEATED
@@ -140,7 +140,7 @@ _CAUSES = {
 
 
 def explain(failure: str, folder: str, tables: Callable[[], str]) -> tuple[str, str]:
-    """The cause of a failure and the way out, in sentences; empty if there is nothing to say.
+    """Return the cause of a failure and the way out, in sentences; empty if there is nothing to say.
 
     `tables` describes the live tables. Code could have made the error up, so only names in the folder are told.
     """
@@ -172,7 +172,7 @@ def explain(failure: str, folder: str, tables: Callable[[], str]) -> tuple[str, 
 
 
 def failure_of(outputs: Sequence[Message]) -> str | None:
-    """The last line of the error that a block printed; None if it succeeded."""
+    """Return the last line of the error that a block printed; None if it succeeded."""
     printed = [message for message in outputs if message.get("type") == "console"]
     if not any(map(has_failed, printed)):
         return None
@@ -181,7 +181,7 @@ def failure_of(outputs: Sequence[Message]) -> str | None:
 
 
 def without_failures(attempts: Sequence[Message]) -> Iterator[Message]:
-    """The steps of a turn that succeeded, without the text around them, which led nowhere."""
+    """Yield the steps of a turn that succeeded, without the text around them, which led nowhere."""
     block: list[Message] = []
     for message in [*attempts, None]:
         is_action = message is not None and message.get("type") in ("code", "tool_call")

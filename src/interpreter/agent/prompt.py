@@ -44,7 +44,7 @@ class SystemPrompt:
         self.rendered: dict[str, str] = {}
 
     def system_message(self) -> Message:
-        """The message that comes before all others."""
+        """Return the message that comes before all others."""
         agent = self._agent
         parts = [agent.settings.system_message]
         if sources(agent.settings)["system_message"] == "default":
@@ -66,7 +66,7 @@ class SystemPrompt:
         return SPAN.sub(self._output_of, text)
 
     def sandbox_news(self) -> str:
-        """How the sandbox differs from what the model knows; empty if it does not."""
+        """Describe how the sandbox has changed since the model last read about it; empty if it hasn't."""
         now = self._sandbox()
         if self.rendered.get(_SANDBOX, now) == now:
             return ""
@@ -74,7 +74,7 @@ class SystemPrompt:
         return f"From now on: {now or NO_SANDBOX}"
 
     def forget_situation(self) -> None:
-        """The workspace is another one now: describe it again."""
+        """Describe the situation again at the next request, because the workspace has changed."""
         self.rendered.pop(SITUATION, None)
 
     def _sandbox(self) -> str:
@@ -132,7 +132,7 @@ class SystemPrompt:
         return self.rendered[SITUATION]
 
     def _output_of(self, span: re.Match[str]) -> str:
-        """What the Python code of a `{{ code }}` span prints."""
+        """Return the output of the Python code in a `{{ code }}` span."""
         messages = self._agent.computer.run("python", span.group(1).strip())
         texts = [m["content"] for m in messages if m["type"] == "console" and m.get("recipient") != "user"]
         return "".join(texts).strip()

@@ -56,7 +56,7 @@ _VERBS = {"created": "Created", "changed": "Changed", "deleted": "Deleted", "ren
 
 
 def file_change_note(changes: Sequence[Mapping[str, Any]], folder: str) -> str:
-    """The files that a block changed, with the beginning of the first ones; empty if it changed none."""
+    """Return the files that a block changed, with the beginning of the first ones; empty if it changed none."""
     listed = _listed(changes)
     lines = []
     for number, change in enumerate(listed[:_NAMED]):
@@ -75,7 +75,7 @@ def file_change_note(changes: Sequence[Mapping[str, Any]], folder: str) -> str:
 
 
 def missing_content(request: str, changes: Sequence[Mapping[str, Any]], folder: str) -> str:
-    """What a table that was written lacks: columns that the request lists, or any difference from a file it names."""
+    """Say what a new table lacks: columns that the request lists, or any difference from a file it names."""
     found = _COLUMNS.search(request)
     asked = re.split(r",? and |, ", found[1]) if found else []
     for change in _listed(changes):
@@ -96,7 +96,7 @@ def missing_content(request: str, changes: Sequence[Mapping[str, Any]], folder: 
 
 
 def _lines(folder: str, name: str) -> list[bytes]:
-    """The lines of a file; none if it is too large to compare, or not there."""
+    """Return the lines of a file; none if it is too large to compare, or not there."""
     data = b""
     with suppress(OSError):
         data = read_bytes(Path(folder, name), _MAX_COMPARED_BYTES + 1)
@@ -116,7 +116,7 @@ _NEW_FILE = re.compile(
 
 
 def requested_files(request: str, folder: str) -> dict[str, tuple[int, int] | None]:
-    """The files that a request wants written, with what shows later whether they were; None if there is none yet."""
+    """Return the files that a request wants written, each with its present state; None if it doesn't exist yet."""
     stamps = {}
     for found in FILE_NAME.finditer(request) if asks_for_change(request) else ():
         stamp, before = stamp_of(found[0], folder), re.split(r"[.!?]\s", request[: found.start()])[-1]
@@ -143,7 +143,7 @@ def asks_for_answer(request: str) -> bool:
 
 
 def asks_for_change(request: str) -> bool:
-    """Whether a request clearly asks for files to be written, changed or deleted; a question does not."""
+    """Check whether a request clearly asks to write, change or delete files; a question does not."""
     for sentence in re.split(r"(?<=[.!?])\s+|\n", request):
         is_question = sentence.rstrip().endswith("?") and not re.match(
             r"\s*(can|could|would|will) you\b", sentence, re.I

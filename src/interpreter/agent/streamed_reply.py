@@ -15,7 +15,7 @@ LOOK_AHEAD = 200
 
 
 def is_block(chunk: Chunk) -> bool:
-    """Whether it belongs to something that could run."""
+    """Check whether a chunk belongs to a block that could run."""
     is_code = chunk["type"] == "code" and chunk["format"].lower() not in PROSE_LANGUAGES
     return is_code or chunk["type"] == "tool_call"
 

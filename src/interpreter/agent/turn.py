@@ -284,7 +284,7 @@ class Turn(Action):
     # -- the answer --------------------------------------------------------------------------------------------------
 
     def _asks_again(self) -> bool:
-        """Whether a small model is asked once more, because its answer leaves something out or nothing shows it."""
+        """Ask a small model once more if its answer leaves something out or nothing supports it."""
         may_ask = self._review is None and not (self.is_done or self.guard.exhausted)
         if may_ask and self.agent.llm.profile.reviews_answers:
             self._missing = " ".join(text for _, items, text in self._shortcomings() if items)
@@ -300,7 +300,7 @@ class Turn(Action):
         return list(map("".join, self._answers))
 
     def _wants_more(self) -> bool:
-        """Whether to ask again after an answer without an action; if that leads nowhere, the turn ends."""
+        """Decide whether to ask again after an answer without an action; if that leads nowhere, end the turn."""
         agent = self.agent
         if not agent.settings.loop or self.is_done or not agent.messages:
             return False
@@ -316,7 +316,7 @@ class Turn(Action):
         return not self.is_done
 
     def _tell_dropped(self, reply: StreamedReply) -> Generator[Chunk]:
-        """Where only the first block of a reply runs: tell the user and the model if there were more."""
+        """Tell the user and the model if the reply had more blocks than the first one, which alone runs."""
         language, parts = "", list[str]()
         with contextlib.suppress(ModelError):  # the block that runs had arrived by then
             for chunk in reply:

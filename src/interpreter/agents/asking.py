@@ -231,7 +231,7 @@ class Job:
         self.answers = Answers(settings.conversation_history)
 
     def key(self, prompt: Prompt) -> str:
-        """The digest of everything that an answer depends on."""
+        """Return the digest of everything that an answer depends on."""
         chat = self.chat
         asked = [chat.model, chat.api_base, chat.temperature, self.system, *prompt]
         return hashlib.sha256(json.dumps(asked).encode("utf-8", "surrogatepass")).hexdigest()

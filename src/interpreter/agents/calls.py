@@ -102,7 +102,7 @@ def task_of(agent: Agent, task: str, form: Any = None, name: str | None = None, 
 
 
 def describe(child: SubAgent) -> dict[str, Any]:
-    """Its state as data."""
+    """Return its state as data."""
     return {
         "task": child.task.title,
         "state": child.state,
@@ -154,7 +154,7 @@ def shown(family: SubAgents, context: ToolContext) -> Iterator[None]:
 
 
 def summary(family: SubAgents) -> str:
-    """The tree in one line: how many are in which state, the cost, and the last line of one that works."""
+    """Return the tree in one line: how many are in which state, the cost, and the last line of one that works."""
     everyone = list(family.walk())
     states = [each.state for each in everyone]
     counts = [

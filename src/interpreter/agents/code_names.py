@@ -71,7 +71,7 @@ class Ask:
         return totals
 
     def failed(self, value: Any) -> bool:
-        """Whether a value that `map` returned is the error of its row."""
+        """Check whether a value that `map` returned is the error of its row."""
         return isinstance(value, Exception)
 
     def _map(self, template: str, data: Any, schema: Any, model: str | None, limits: Any) -> Any:
@@ -130,7 +130,7 @@ def prompts_of(template: str, data: Any) -> list[list[str] | None]:
 
 
 def columns_of(data: Any) -> list[Any] | None:
-    """The columns of a table or a list of dicts; None for anything with one value in each row."""
+    """Return the columns of a table or a list of dicts; None for anything with one value in each row."""
     if isinstance(data, (str, bytes)) or not hasattr(data, "__iter__"):
         raise TypeError("ask.map() takes a Series, a DataFrame or a list. ask(question, data) asks about one thing.")
     if hasattr(data, "columns") and hasattr(data, "__getitem__"):
@@ -365,7 +365,7 @@ class Handle:
 
     @property
     def status(self) -> dict[str, Any]:
-        """Its state, its last line, what it has used, the files that it changed and their diff."""
+        """Return its state, its last line, what it has used, the files that it changed and their diff."""
         status: dict[str, Any] = host("status", number=self.number)
         return status
 

@@ -38,7 +38,7 @@ class AgentFile:
     is_accepted: bool = False
 
     def tools_of(self, toolbox: Iterable[Tool]) -> list[str]:
-        """Which of these tools it may call, beside those that only read. Names that we don't have are left out."""
+        """List which of these tools it may call, beside those that only read. Unknown names are left out."""
         return [tool.name for tool in toolbox if tool.name in (self.tools or ())]
 
 

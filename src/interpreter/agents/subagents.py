@@ -88,7 +88,7 @@ _making = threading.RLock()
 
 
 def subagents_of(agent: Agent, starter: SubAgent | None = None) -> SubAgents:
-    """The sub-agents of an agent; `starter` is what the agent is itself, if it is one."""
+    """Return the sub-agents of an agent; `starter` is what the agent is itself, if it is one."""
     with _making:
         known = _families.get(agent)
         family = known() if known is not None else None
@@ -125,7 +125,7 @@ class SubAgents:
 
     @property
     def actor(self) -> Actor:
-        """Who acts for the agent in all of its sub-agents; what it may spend is the limit of them all."""
+        """Return who acts for the agent in all of its sub-agents; what it may spend is the limit of them all."""
         if self._actor is None:
             agent, owner = self.interpreter.agent, self.interpreter
             if self.starter is not None:
@@ -174,11 +174,11 @@ class SubAgents:
 
     @property
     def used(self) -> Usage:
-        """What those that have not been counted by this agent have used."""
+        """Return what those that have not been counted by this agent have used."""
         return sum((each.used for each in list(self.all.values()) if not each.is_counted), Usage())
 
     def tell(self) -> None:
-        """Something has changed."""
+        """Return something has changed."""
         with self.changed:
             self.changed.notify_all()
         for watch in list(self.root.watchers):
@@ -242,7 +242,7 @@ class SubAgents:
                 each.done.wait(GRACE)
 
     def close(self) -> None:
-        """The session ends: so do they. Changes that no one has decided about are kept as a patch."""
+        """Return the session ends: so do they. Changes that no one has decided about are kept as a patch."""
         self.stop()
         for each in list(self.all.values()):
             each.put_away()
@@ -295,7 +295,7 @@ class SubAgent:
 
     @property
     def used(self) -> Usage:
-        """What it has used, with those that it has started."""
+        """Return what it has used, with those that it has started."""
         made = self.interpreter
         if made is None:
             return self._final
@@ -303,7 +303,7 @@ class SubAgent:
         return difference(made.llm.usage, self._base) + below
 
     def tokens_left(self) -> int | None:
-        """How many more tokens it may use; None without a limit."""
+        """Return how many more tokens it may use; None without a limit."""
         own = None if self.task.tokens is None else self.task.tokens - self.used.tokens
         above = self.family.starter.tokens_left() if self.family.starter is not None else None
         if self.family.starter is None and (limit := self.family.interpreter.agents_tokens) is not None:
@@ -312,7 +312,7 @@ class SubAgent:
         return max(0, min(limits)) if limits else None
 
     def line(self) -> str:
-        """Its state, cost and last line."""
+        """Return its state, cost and last line."""
         used, end = self.used, self.ended or time.monotonic()
         state = f"{self.state}: {self.stopping}" if self.state == "stopped" and self.stopping else self.state
         facts = [state, f"{end - self.began:.0f} s", f"{used.tokens:,} tokens"]
@@ -341,7 +341,7 @@ class SubAgent:
 
     @property
     def new_messages(self) -> list[Any]:
-        """Its part of the conversation."""
+        """Return its part of the conversation."""
         made = self.interpreter
         return list((made.messages if made is not None else self.messages)[self.first_message :])
 
@@ -362,7 +362,7 @@ class SubAgent:
             raise
 
     def conflicts(self) -> dict[str, list[int]]:
-        """Which others have changed the files whose fate is open, and were not dropped."""
+        """Return which others have changed the files whose fate is open, and were not dropped."""
         if self.fork is None:
             return {}
         others = [each for each in self.family.all.values() if each is not self and each.fate != "dropped"]
@@ -370,11 +370,11 @@ class SubAgent:
         return {path: numbers for path, numbers in clashes.items() if numbers}
 
     def diffs(self) -> dict[str, str]:
-        """What it changed in its copy of the workspace, as diffs by path."""
+        """Return what it changed in its copy of the workspace, as diffs by path."""
         return self.changes.diffs(self.fork.record.content) if self.fork is not None else {}
 
     def edits(self) -> list[FileEdit | str]:
-        """What accepting its changes would do."""
+        """Return what accepting its changes would do."""
         if self.fork is None:
             return []
         edits: list[FileEdit | str] = []
@@ -402,7 +402,7 @@ class SubAgent:
         return kept
 
     def settle_files(self, fate: str) -> None:
-        """Its changes are decided about: its files go."""
+        """Return its changes are decided about: its files go."""
         made, self.fork, self.fate = self.fork, None, fate if self.changes else ""
         if made is not None:
             remove(made.folder)
@@ -607,7 +607,7 @@ class Accept(Action):
 
 
 def allowed_tools(owner: OpenInterpreter, named: Collection[str] | None) -> frozenset[str]:
-    """Which tools a sub-agent may call: those that only read, those inside its sandbox, and those that were named."""
+    """List the tools that a sub-agent may call: those that only read, those inside its sandbox, and those named."""
     parts = [part for part in present() if part in IN_SANDBOX]
     contained = {f"computer.{part}.{name}" for part in parts for name in names(getattr(owner.computer, part))}
     reading = {tool.name for tool in owner.tools if tool.policy == "reads"}
@@ -619,7 +619,7 @@ def allowed_tools(owner: OpenInterpreter, named: Collection[str] | None) -> froz
 
 
 def difference(now: Usage, before: Usage) -> Usage:
-    """What was used since."""
+    """Return what was used since."""
     numbers = {
         each.name: getattr(now, each.name) - getattr(before, each.name)
         for each in fields(Usage)

@@ -221,7 +221,7 @@ def take_variables(parent: OpenInterpreter, child: OpenInterpreter) -> str:
 
 
 def moved_messages(messages: Collection[Message], source: str, target: str) -> list[Message]:
-    """The messages of a fork, as if it had worked in the workspace it came from."""
+    """Return the messages of a fork, as if it had worked in the workspace it came from."""
     moved: list[Message] = []
     for message in messages:
         content = message.get("content")

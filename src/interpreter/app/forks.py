@@ -42,7 +42,7 @@ class Fork:
 
     @property
     def sentences(self) -> list[str]:
-        """How the two differ, as sentences."""
+        """Describe how the two differ, in sentences."""
         return [f"{language}: {how}" for language, how in self.variables.items() if str(how)]
 
 
@@ -105,7 +105,7 @@ def fork(
 
 
 def plan_keep(child: OpenInterpreter) -> list[Step]:
-    """What keeping a fork would do to the workspace that it came from."""
+    """Plan what keeping a fork would do to the workspace that it came from."""
     made = _fork_of(child)
     origin = made.parent.workspace
     if not os.path.isdir(origin):
@@ -191,6 +191,6 @@ def _fork_of(child: OpenInterpreter) -> Fork:
 
 
 def _moved(path: str, source: Path, target: Path) -> str:
-    """The same place in the other workspace; a path outside of it stays."""
+    """Return the same place in the other workspace; a path outside of it stays."""
     real = Path(os.path.realpath(path))
     return str(target / real.relative_to(source)) if real.is_relative_to(source) else path

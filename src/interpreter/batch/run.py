@@ -446,5 +446,5 @@ class _Request:
             self._batch.store.settle(self._number, cost, tokens)
 
     def lose(self) -> None:
-        """Its worker is gone: the server may have answered, so it counts with all that it can cost."""
+        """Return its worker is gone: the server may have answered, so it counts with all that it can cost."""
         self.settle(self._message["cost"])

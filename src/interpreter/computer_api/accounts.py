@@ -130,7 +130,7 @@ class Account:
 
     @property
     def secret(self) -> str:
-        """What the account logs in with: a token of OAuth, or a password."""
+        """Return what the account logs in with: a token of OAuth, or a password."""
         return "token" if self.values.get("token_variable") or self.values.get("token_command") else "password"
 
     def check_login(self) -> None:

@@ -91,7 +91,7 @@ def perform_call(computer: Computer, call: ComputerCall, args: list[Any], kwargs
 
 
 def _actor(computer: Computer, call: ComputerCall) -> Actor:
-    """Whose code makes a call."""
+    """Find the actor whose code makes a call."""
     block = call.action or ACTION.get()
     return block.actor if block is not None and block.actor is not None else computer.user
 
@@ -106,7 +106,7 @@ def _owner(computer: Computer, path: list[str]) -> Any:
 
 
 def _toolbox(computer: Computer, call: ComputerCall) -> Toolbox:
-    """What code finds as `tools`."""
+    """Return what code finds as `tools`."""
     participant = computer.participant(_actor(computer, call))
     return participant.tools() if participant is not None else Toolbox()
 

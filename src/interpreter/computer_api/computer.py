@@ -127,7 +127,7 @@ class Computer(ComputerSettings):
 
     @property
     def languages(self) -> list[Language]:
-        """The classes of the languages that blocks may use; assign or append your own."""
+        """Return the classes of the languages that blocks may use; assign or append your own."""
         machines = self.machines
         if self._languages is None or self._languages_for != self._machines_for:
             from interpreter.runtimes import built_in_languages
@@ -150,7 +150,7 @@ class Computer(ComputerSettings):
 
     @property
     def machines(self) -> dict[str, Any]:
-        """The other machines that the settings name; the session's own has no name."""
+        """Return the other machines that the settings name; the session's own has no name."""
         wanted = (self.remote, tuple((self.remotes or {}).items()))
         if wanted != self._machines_for:
             with self._lock:
@@ -162,7 +162,7 @@ class Computer(ComputerSettings):
 
     @property
     def machine(self) -> Any:
-        """The other machine that the whole session works on; None if it works on this one."""
+        """Return the other machine that the whole session works on; None if it works on this one."""
         return self.machines.get("")
 
     def note_machines(self, session_folder: Path) -> None:
@@ -189,14 +189,14 @@ class Computer(ComputerSettings):
 
     @property
     def context(self) -> RuntimeContext:
-        """What the runtimes share: the working directory, exported variables, settings."""
+        """Return what the runtimes share: the working directory, exported variables, settings."""
         return self.runtimes.context
 
     # -- running code ------------------------------------------------------------------------------------------------
 
     @property
     def session(self) -> Session:
-        """The session that this computer belongs to. Everything done on the computer goes through it."""
+        """Return the session that this computer belongs to. Everything done on the computer goes through it."""
         if self._session is None:
             joined = (
                 self.interpreter.session if self.interpreter is not None else Session(runtimes=lambda _: self.runtimes)
@@ -207,7 +207,7 @@ class Computer(ComputerSettings):
 
     @property
     def user(self) -> Actor:
-        """The actor of `run`: the user of this computer."""
+        """Return the actor of `run`: the user of this computer."""
         if self._user is None:
             owner = self.interpreter
             with self._lock:
@@ -223,30 +223,30 @@ class Computer(ComputerSettings):
         self._session, self._user = session, user
 
     def participant(self, actor: Actor | None) -> Participant | None:
-        """Who an actor's code runs for; by default the agent whose computer this is."""
+        """Return who an actor's code runs for; by default the agent whose computer this is."""
         for each in (*(actor.chain() if actor is not None else ()), self._user):
             if each is not None and each.id in self.participants:
                 return self.participants[each.id]
         return None
 
     def settings_of(self, actor: Actor | None) -> InterpreterSettings | None:
-        """The settings whose limits apply to an actor's code."""
+        """Return the settings whose limits apply to an actor's code."""
         participant = self.participant(actor)
         settings: InterpreterSettings | None = self.interpreter if participant is None else participant.settings
         return settings
 
     @property
     def settings(self) -> InterpreterSettings | None:
-        """The settings of the agent whose computer this is; None if it has none."""
+        """Return the settings of the agent whose computer this is; None if it has none."""
         return self.settings_of(None)
 
     @property
     def is_offline(self) -> bool:
-        """Whether nothing but the model may be reached."""
+        """Return whether nothing but the model may be reached."""
         return self.settings is not None and self.settings.offline if self.offline is None else self.offline
 
     def runtimes_of(self, actor: Actor) -> RuntimePool:
-        """The runtimes of an actor: a user and their agent share them, a sub-agent or another sandbox has its own."""
+        """Return an actor's runtimes: a user and their agent share them, a sub-agent or another sandbox has its own."""
         if actor.has_permissions_of(self.user):
             return self.runtimes
         line = list(actor.chain())
@@ -292,7 +292,7 @@ class Computer(ComputerSettings):
         return block_chunks(self.session.perform(Block(language, code), by or self.user).chunks())
 
     def preview(self, language: str, code: str) -> Any:
-        """A dry run of a block in a copy-on-write view of the workspace."""
+        """Dry-run a block in a copy-on-write view of the workspace."""
         if self.interpreter is None:
             raise UsageError("A preview needs an interpreter with a workspace.")
         return self.interpreter.dry_run(language, code)
@@ -333,7 +333,7 @@ class Computer(ComputerSettings):
 
     @property
     def jobs(self) -> list[Job]:
-        """The blocks that were moved to the background."""
+        """Return the blocks that were moved to the background."""
         return self.runtimes.jobs
 
     # -- live variables ----------------------------------------------------------------------------------------------

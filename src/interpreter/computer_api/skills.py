@@ -75,7 +75,7 @@ class Skills(ComputerTool):
 
     @property
     def path(self) -> str:
-        """The folder of the user's functions."""
+        """Return the folder of the user's functions."""
         chosen = self.computer.skills_path or str(our_folder() / "skills")
         return os.path.normpath(os.path.join(self._workspace(), os.path.expanduser(chosen)))
 

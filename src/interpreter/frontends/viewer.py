@@ -305,7 +305,7 @@ class TableView:
 
     @property
     def marked(self) -> tuple[int, int]:
-        """Where in the heading the chosen column is."""
+        """Return where in the heading the chosen column is."""
         at = self.column - self._loaded[1][0]
         return (0, 0) if self.statistics or not 0 <= at < len(self._places) else self._places[at]
 

@@ -157,7 +157,7 @@ def _tables(name: str, path: Path) -> str:
 
 
 def _sheets(name: str, path: Path) -> str:
-    """The sheets of a workbook, and how the first one begins."""
+    """Return the sheets of a workbook, and how the first one begins."""
     import zlib
     from io import BytesIO
     from zipfile import BadZipFile, ZipFile

@@ -64,12 +64,12 @@ class Budget:
 
     @property
     def limit(self) -> float | None:
-        """What it may spend itself; None if only its parents limit it."""
+        """Return what it may spend itself; None if only its parents limit it."""
         return self._limit()
 
     @property
     def left(self) -> float | None:
-        """What is neither spent nor reserved, here or further up; None without a limit."""
+        """Return what is neither spent nor reserved, here or further up; None without a limit."""
         with self._changed:
             limits = [limit - each.spent - each.reserved for each in self.chain() if (limit := each.limit) is not None]
         return max(0.0, min(limits)) if limits else None
@@ -233,7 +233,7 @@ class Pace:
             return now
 
     def leave(self, began: float, error: ModelError | None, tokens: int = 0) -> None:
-        """The request that began then is over; `tokens` are those that `enter` did not know of."""
+        """Return the request that began then is over; `tokens` are those that `enter` did not know of."""
         with self._changed:
             self.active -= 1
             if tokens and self.rates.tokens_per_minute:

@@ -117,21 +117,21 @@ class Llm(LlmSettings):
 
     @property
     def interpreter(self) -> Any:
-        """The OpenInterpreter that this model works for."""
+        """Return the OpenInterpreter that this model works for."""
         return self._agent
 
     # -- facts about the model -----------------------------------------------------------------------------------
 
     @property
     def profile(self) -> ModelProfile:
-        """The profile of this model: the one in `model_profile`, or one chosen by name, size and earlier replies."""
+        """Return the model's profile: the one in `model_profile`, or one chosen by name, size and earlier replies."""
         if self.model_profile is not None:
             return next(profile for profile in PROFILES if profile.name == self.model_profile)
         return self._assessment.profile(self.model, self.api_base)
 
     @property
     def vision(self) -> bool:
-        """Whether the model gets images: as the setting says, or by its name."""
+        """Return whether the model gets images: as the setting says, or by its name."""
         return self.supports_vision if self.supports_vision is not None else sees_images(self.model, self.api_base)
 
     @property
@@ -158,7 +158,7 @@ class Llm(LlmSettings):
 
     @property
     def endpoint(self) -> Endpoint | None:
-        """The endpoint of the model; None if it is unknown, or with custom `completions`."""
+        """Return the endpoint of the model; None if it is unknown, or with custom `completions`."""
         try:
             return self._endpoint() if self._completions is None else None
         except ModelError:
@@ -209,7 +209,7 @@ class Llm(LlmSettings):
 
     @property
     def cost(self) -> float | None:
-        """What this session has cost, in US dollars; None if no price is known."""
+        """Return what this session has cost, in US dollars; None if no price is known."""
         usage = self._usage.session
         return None if usage.unpriced_tokens and usage.unpriced_tokens == usage.tokens else usage.cost
 
@@ -307,8 +307,8 @@ class Llm(LlmSettings):
 
     @property
     def completions(self) -> Completions:
-        """How the model is asked: called with `model`, `messages`, `stream` and other parameters, it yields chunk
-        dicts in OpenAI's shape. Assign your own; it may call the previous one.
+        """Return the function that asks the model. With `model`, `messages`, `stream` and other parameters, it yields
+        chunk dicts in OpenAI's shape. Assign your own; it may call the previous one.
         """
         return self._completions or self._ask_server
 
@@ -330,7 +330,7 @@ class Llm(LlmSettings):
 
     @property
     def budget(self) -> Budget:
-        """What its requests are paid from."""
+        """Return the budget that pays for its requests."""
         return self._agent.budget
 
     def run(self, messages: Sequence[Message]) -> Generator[Chunk]:
@@ -699,6 +699,6 @@ class SideChat(Llm):
 
     @property
     def is_near(self) -> bool:
-        """Whether the model runs on this machine, or is asked with custom `completions`."""
+        """Return whether the model runs on this machine, or is asked with custom `completions`."""
         endpoint = self.endpoint
         return endpoint is None or endpoint.is_loopback

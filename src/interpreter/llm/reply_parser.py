@@ -247,7 +247,7 @@ class ReplyParser:
 
     @property
     def weakness(self) -> str:
-        """How the model failed to call a tool properly; empty if it did not. Valid after `finish`."""
+        """Say how the model failed to call a tool properly; empty if it did not. Valid after `finish`."""
         if self._text.languages - PROSE_LANGUAGES or self._repair.unwrapped:
             return "wrote code as text instead of calling the tool"
         is_broken = any(read_arguments("".join(call.written)) is None for call in self.calls)
@@ -255,7 +255,7 @@ class ReplyParser:
 
     @property
     def in_block(self) -> bool:
-        """Whether a block is still open. Valid after `finish(close=False)`."""
+        """Return whether a block is still open. Valid after `finish(close=False)`."""
         return self._text.in_block or any(not call.complete for call in self.calls)
 
     def _in_order(self, chunks: list[Chunk]) -> list[Chunk]:

@@ -65,7 +65,7 @@ class Child:
 
     @property
     def pid(self) -> int:
-        """The pid of the supervisor, which outlives the program."""
+        """Return the pid of the supervisor, which outlives the program."""
         return self._process.pid
 
     @property

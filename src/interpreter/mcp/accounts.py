@@ -56,7 +56,7 @@ class Account:
 
     @property
     def port(self) -> int:
-        """The port that the browser returns to. The server has registered it."""
+        """Return the port that the browser returns to. The server has registered it."""
         return int(self._record["port"])
 
     async def get_tokens(self) -> Any:

@@ -47,18 +47,18 @@ class Server:
 
     @property
     def digest(self) -> str:
-        """A digest of the configuration, without the values of variables."""
+        """Return a digest of the configuration, without the values of variables."""
         described = {**asdict(self), "source": ""}
         return hashlib.sha256(json.dumps(described, sort_keys=True).encode()).hexdigest()
 
     @property
     def address(self) -> str:
-        """The command or the address, as it is in the file."""
+        """Return the command or the address, as it is in the file."""
         return self.url or " ".join(self.command)
 
     @property
     def variables(self) -> list[str]:
-        """The variables that it needs and that have no default."""
+        """Return the variables that it needs and that have no default."""
         texts = (*self.command, self.url, *self.env.values(), *self.headers.values())
         return [match[1] for text in texts for match in _VARIABLE.finditer(text) if match[2] is None]
 
@@ -172,7 +172,7 @@ class Offer:
 
     @property
     def text(self) -> str:
-        """What to ask, with everything that would be started."""
+        """Return the question, with everything that would be started."""
         lines = [f"  {server.name}: {server.address}" for server in self.servers.values()]
         variables = sorted({name for server in self.servers.values() for name in server.env})
         more = [f"  with the variables {', '.join(variables)}"] if variables else []
@@ -217,7 +217,7 @@ def _claude_desktop_file() -> Path:
 
 
 def stamp_of_files(workspace: str) -> tuple[Any, ...]:
-    """What changes when one of the files does."""
+    """Return a value that changes when one of the files does."""
     stamps: list[Any] = []
     for path in (own_file(), our_folder() / ANSWERS, Path(workspace, PROJECT_FILE), _claude_desktop_file()):
         try:
@@ -229,7 +229,7 @@ def stamp_of_files(workspace: str) -> tuple[Any, ...]:
 
 
 def servers_for(workspace: str) -> dict[str, Server]:
-    """The servers that may be used in a workspace; the user's own come before those of accepted files."""
+    """Return the servers that may be used in a workspace; the user's own come before those of accepted files."""
     servers: dict[str, Server] = {}
     for offer in offers(workspace):
         if offer.answer:

@@ -105,7 +105,7 @@ class Connection:
 
     @property
     def state(self) -> str:
-        """Its state in a few words."""
+        """Describe its state in a few words."""
         if self._client is not None:
             return f"connected, {len(self.specs)} tools"
         return f"failed: {self.problem}" if self.problem else "not started"
@@ -175,7 +175,7 @@ class Connection:
         return result if isinstance(result, dict) else _as_json(result)
 
     async def _visited(self, error: Exception, context: ToolContext) -> bool:
-        """Whether the user visited what the server wants visited before the call, which it refused with that error."""
+        """Ask the user for the visits that an error names; return whether they made them."""
         from mcp import types
 
         rows = getattr(error, "data", None) if getattr(error, "code", 0) == types.URL_ELICITATION_REQUIRED else None
@@ -187,7 +187,7 @@ class Connection:
         return bool(wanted)
 
     async def _connected(self) -> Any:
-        """The client, connected now if necessary."""
+        """Return the client; connect it if necessary."""
         async with self._lock:
             if self._client is None:
                 await self._start()
@@ -370,7 +370,7 @@ async def _read(client: Any, spec: Spec, arguments: dict[str, Any]) -> Any:
 
 
 async def _every(page_of: Callable[..., Any], name: str) -> list[dict[str, Any]]:
-    """All pages of a listing, within the bound of tools."""
+    """Return all pages of a listing, within the bound of tools."""
     rows: list[dict[str, Any]] = []
     cursor: str | None = None
     while len(rows) < MAX_TOOLS:
@@ -390,7 +390,7 @@ def _as_json(model: Any) -> dict[str, Any]:
 
 
 def _reason(error: BaseException) -> str:
-    """The innermost error in one line; task groups wrap theirs."""
+    """Describe the innermost error in one line; task groups wrap theirs."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     if isinstance(error, FileNotFoundError) and error.filename:

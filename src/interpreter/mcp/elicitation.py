@@ -68,7 +68,7 @@ def _label(name: str, rule: dict[str, Any], is_required: bool) -> str:
 
 
 def _value(text: str, rule: dict[str, Any]) -> Any:
-    """What was typed, in the type of its field; None if it has no such form."""
+    """Convert what was typed to the type of its field; None if that is not possible."""
     choices = rule.get("enum") or [each.get("const") for each in rule.get("oneOf") or ()]
     try:
         match rule.get("type"):

@@ -31,7 +31,7 @@ class Spec(NamedTuple):
 
     @property
     def digest(self) -> str:
-        """A digest of everything that people and models read about it."""
+        """Return a digest of everything that people and models read about it."""
         return hashlib.sha256(json.dumps(self[2:], sort_keys=True).encode()).hexdigest()
 
     @property
@@ -43,7 +43,7 @@ class Spec(NamedTuple):
 
 
 def specs_of(server: Server, listed: Iterable[Mapping[str, Any]]) -> dict[str, Spec]:
-    """The tools of a listing by their names in code; what makes no sense is left out."""
+    """Return the tools of a listing by their names in code; what makes no sense is left out."""
     specs: dict[str, Spec] = {}
     for row in listed:
         name = row.get("name")
@@ -66,7 +66,7 @@ def specs_of(server: Server, listed: Iterable[Mapping[str, Any]]) -> dict[str, S
 
 
 def resource_specs(taken: Iterable[str]) -> dict[str, Spec]:
-    """What code calls for the resources of a server that has some, by names that its tools leave."""
+    """Return what code calls for the resources of a server that has some, by names that its tools leave."""
     rows = (
         Spec(LIST, "resources", "List its resources, and the templates of their addresses.", _object()),
         Spec(READ, "read", "Read a resource: its text, JSON as a value, a picture, or bytes.", _object(uri=_URI)),
@@ -76,7 +76,7 @@ def resource_specs(taken: Iterable[str]) -> dict[str, Spec]:
 
 
 def prompt_spec(taken: Iterable[str]) -> dict[str, Spec]:
-    """What code calls for the prompts of a server that has some."""
+    """Return what code calls for the prompts of a server that has some."""
     text = {"description": "its name; without one, list them", "type": "string"}
     schema = {**_object(name=text, arguments={"type": "object", "additionalProperties": {"type": "string"}})}
     name = "prompt_" if "prompt" in taken else "prompt"

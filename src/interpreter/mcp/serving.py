@@ -244,7 +244,7 @@ class Service:
             return live
 
     def _agent(self, live: Live) -> Actor:
-        """The client's model, which acts for the client and whose code is judged."""
+        """Return the client's model, which acts for the client and whose code is judged."""
         with self._lock:
             if live not in self._agents:
                 own, session = live.interpreter.agent.actor, live.interpreter.session
@@ -402,7 +402,7 @@ def _contents(live: Live, chunks: list[Chunk], can_ask: bool) -> list[Any]:
 
 
 def form_of(question: Question) -> tuple[str, dict[str, Any], dict[str, Answer]]:
-    """A question as a text, the schema of its form, and what each choice means; without choices it takes a text."""
+    """Return a question's text, the schema of its form, and what each choice means; without choices it takes a text."""
     subject = question.subject
     answers: dict[str, Answer] = {"yes": Answer(APPROVE), "no": Answer(REFUSE)}
     text = question.text

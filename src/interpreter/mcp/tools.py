@@ -36,7 +36,7 @@ _making = threading.Lock()
 
 
 def servers_of(agent: Agent) -> Servers:
-    """The servers of the agent's session; all its agents share them."""
+    """Return the servers of the agent's session; all its agents share them."""
     with _making:
         servers = _of_sessions.get(agent.session)
         if servers is None:
@@ -44,7 +44,7 @@ def servers_of(agent: Agent) -> Servers:
             session = ref(agent.session)
 
             def containment() -> Any:
-                """The sandbox that the agent's code runs in now."""
+                """Return the sandbox that the agent's code runs in now."""
                 if (running := session()) is None or (acting := actor()) is None:
                     raise McpError("The session has ended.")
                 runner = running.runtimes(acting)
@@ -113,11 +113,11 @@ class Servers:
         return self._tool(server, spec) if spec is not None else None
 
     def known_tools(self, server: Server) -> list[Tool]:
-        """The tools of a server without starting it."""
+        """Return the tools of a server without starting it."""
         return [self._tool(server, spec) for spec in self.specs(server, connect=False).values()]
 
     def _sign_in(self, server: Server) -> Tool:
-        """The only tool of a server that the user has to sign in to."""
+        """Return the only tool of a server that the user has to sign in to."""
 
         def sign_in(context: ToolContext) -> str:
             """Have the user sign in; then the tools of the server are here."""
@@ -128,13 +128,13 @@ class Servers:
 
     @property
     def configured(self) -> dict[str, Server]:
-        """The servers that may be used now, by name."""
+        """Return the servers that may be used now, by name."""
         if self._read[0] != (stamp := stamp_of_files(self.workspace)):
             self._read = stamp, servers_for(self.workspace)
         return {name: server for name, server in self._read[1].items() if name not in self.off}
 
     def specs(self, server: Server, connect: bool = True) -> dict[str, Spec]:
-        """The tools of a server as the user knows them; only one that was never used is started for that."""
+        """List the tools of a server as the user knows them; only one that was never used is started for that."""
         key = server.digest
         if key not in self._accepted:
             self._accepted[key] = _load(server)
@@ -158,7 +158,7 @@ class Servers:
             return known
 
     def _containment_of(self, server: Server) -> Any:
-        """The sandbox of a server: that of the session, unless the user's file says otherwise.
+        """Return the sandbox of a server: that of the session, unless the user's file says otherwise.
 
         What code in the sandbox can write never runs outside.
         """
@@ -273,7 +273,7 @@ class Servers:
 
 
 def signature(server: Server, spec: Spec) -> str:
-    """A tool in one line: `github.create_issue(title: string)  # Create an issue.`"""
+    """Write a tool in one line: `github.create_issue(title: string)  # Create an issue.`"""
     shown = Tool(f"{server.name}.{spec.code_name}", "", spec.schema, lambda arguments: None).signature()
     return f"{shown}  # {spec.first_sentence}" if spec.first_sentence else shown
 
@@ -283,7 +283,7 @@ def _words(text: str) -> list[str]:
 
 
 def _score(word: str, server: Server, spec: Spec) -> int:
-    """How well a tool fits a word: its name counts more than its description, a whole word more than a beginning."""
+    """Rate how well a tool fits a word: its name counts more than its description, a whole word more than a part."""
     score = 0
     parameters = " ".join(spec.schema.get("properties") or ())
     for weight, text in ((6, spec.name), (3, server.name), (2, spec.description), (1, parameters)):

@@ -17,7 +17,7 @@ _PNG = b"\x89PNG\r\n\x1a\n"
 
 
 def value_of(result: Mapping[str, Any]) -> Any:
-    """The value of a result. `raw` is what the server sent."""
+    """Return the value of a result. `raw` is what the server sent."""
     structured, content = result.get("structuredContent"), result.get("content") or []
     if structured is not None:
         # A tool that returns no object has it wrapped like this.
@@ -33,20 +33,20 @@ def value_of(result: Mapping[str, Any]) -> Any:
 
 
 def contents_of(result: Mapping[str, Any]) -> Any:
-    """The value of a resource that was read."""
+    """Return the value of a resource that was read."""
     values = [_value_of_content(each) for each in result.get("contents") or ()]
     return with_raw(values[0] if len(values) == 1 else values, dict(result))
 
 
 def prompt_text(result: Mapping[str, Any]) -> str:
-    """The text of a prompt, with who says what where that is not only the user."""
+    """Return the text of a prompt, with who says what where that is not only the user."""
     messages = [(str(each.get("role")), _value_of_part(each.get("content") or {})) for each in result["messages"]]
     is_talk = any(role != "user" for role, _ in messages)
     return "\n\n".join(f"{role}: {value}" if is_talk else f"{value}" for role, value in messages)
 
 
 def error_text(result: Mapping[str, Any]) -> str:
-    """What a tool says that went wrong."""
+    """Return the text of a tool's error."""
     texts = [str(part.get("text", "")) for part in result.get("content") or () if part.get("type") == "text"]
     return visible("\n".join(texts)).strip()[:2000] or "it gave no reason"
 
@@ -76,7 +76,7 @@ def _value_of_content(content: Mapping[str, Any]) -> Any:
 
 
 def _json_in(text: str) -> Any:
-    """The value of a text that is one JSON object or array; any other text as it is."""
+    """Parse a text that is one JSON object or array; return any other text as it is."""
     if text.lstrip()[:1] in ("{", "["):
         try:
             return json.loads(text)
@@ -86,7 +86,7 @@ def _json_in(text: str) -> Any:
 
 
 def _picture(data: bytes) -> Any:
-    """A picture. What is not PNG is converted with Pillow, and stays bytes without it."""
+    """Convert to a picture. Other formats than PNG need Pillow, and stay bytes without it."""
     if not data.startswith(_PNG):
         try:
             from PIL import Image

@@ -76,7 +76,7 @@ class Approver:
             self.known_functions.update(review.effects.defines)
 
     def still_allowed(self, block: Block, context: ActionContext) -> bool:
-        """Whether an approved block may still run after what happened in the meantime.
+        """Check whether an approved block may still run after what happened in the meantime.
 
         A yes covers what was shown: the code has not changed since, but rules, folders and functions may have.
         """
@@ -110,7 +110,7 @@ class Approver:
     # -- judging ---------------------------------------------------------------------------------------------------
 
     def _judge(self, review: BlockReview, context: ActionContext) -> Outcome:
-        """What the rules and the permissions of everyone concerned decide about the current code."""
+        """Decide on the current code by the rules and the permissions of everyone concerned."""
         review.effects = self.analyze(review.language, review.code, context)
         verdict = self.rules.policy.judge(review.language, review.code, review.effects)
         alarm = "the scan found something" if review.has_findings else ""
@@ -128,7 +128,7 @@ class Approver:
         return outcome
 
     def judge_installation(self, command: str, context: ActionContext) -> tuple[Verdict, str]:
-        """What rules and mode say about installing packages for a block: run, ask, deny, or `rule` if a rule asks."""
+        """Decide on installing packages for a block by rules and mode: run, ask, deny, or `rule` if a rule asks."""
         review = BlockReview("shell", command)
         outcome = self._judge(review, context)
         if context.actor.permissions.mode == "plan":
@@ -141,7 +141,7 @@ class Approver:
         return all(effect.kind == "read" or effect.what.startswith(f"what {missing}.") for effect in effects)
 
     def analyze(self, language: str, code: str, context: ActionContext | None = None) -> Effects:
-        """What code would do, where the runtimes are now and with the functions that they have."""
+        """Predict what code would do, where the runtimes are now and with the functions that they have."""
         registry, workspace = self._registry(), self._workspace()
         machine = getattr(registry.find(language), "machine", None)
         shared = context.runtimes.context if context is not None else None
@@ -173,7 +173,7 @@ class Approver:
         return outcome
 
     def _sandboxing(self, review: BlockReview, context: ActionContext) -> Sandboxing | None:
-        """What will contain the block when it runs, from the same value that its runtime is started with."""
+        """Return the sandbox that will contain the block, from the same value that its runtime is started with."""
         sandbox: Any = context.actor.permissions.sandbox
         if sandbox is None or not self._is_sandboxable(review, context):
             return None
@@ -183,7 +183,7 @@ class Approver:
         return policies.Sandboxing("workspace" if writes else "nowhere", network=bool(sandbox.hosts))
 
     def _is_sandboxable(self, review: BlockReview, context: ActionContext) -> bool:
-        """Whether the block runs in a separate process: a custom language may do anything in ours."""
+        """Check whether the block runs in a separate process: a custom language may do anything in ours."""
         language = self._registry().find(review.language)
         return language is not None and language.variant(context.runtimes.context).sandboxable
 
@@ -333,7 +333,7 @@ class Approver:
 
 
 def _comparable(effects: Effects) -> list[str]:
-    """What it would do, as text, without what changes on its own: rows, and whether undo has read the folder."""
+    """Return what it would do, as text, without what changes on its own: rows, and whether undo has read the folder."""
     from interpreter.policy.analysis.effects import existing
 
     return effects.lines(look=lambda path: existing(effects.workspace, path, count_rows=False))

@@ -105,7 +105,7 @@ def _only_looks(actor: Actor) -> str:
 
 
 def _decider(actor: Actor, tool: str) -> Actor:
-    """Whose permissions leave a tool out."""
+    """Find the actor whose permissions exclude a tool."""
     lists = ((each, each.own_permissions.tools) for each in actor.chain())
     return next((each for each, tools in lists if tools is not None and tool not in tools), actor)
 
@@ -127,7 +127,7 @@ def _reason_to_ask(call: ToolCall, verdict: Verdict, blocks: list[Block], permis
 
 
 def _not_called(name: str, allowed: bool | None) -> str:
-    """What the code or the model reads; `allowed` is None if there was no one to ask."""
+    """Explain to the code or the model why a tool was not called; `allowed` is None if there was no one to ask."""
     why = "it needs approval, and there was no one to ask" if allowed is None else "the user said no"
     return f"{name} was not called: {why}."
 

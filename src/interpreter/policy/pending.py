@@ -26,7 +26,7 @@ class Pending:
         self.question, self._session, self._scan = question, session, scan
 
     def __getattr__(self, name: str) -> Any:
-        """What is known about a block (`language`, `code`, `effects`, `reason`) or a call (`name`, `words`)."""
+        """Return a fact about the block (`language`, `code`, `effects`, `reason`) or the call (`name`, `words`)."""
         subject, name = self.question.subject, {"name": "tool", "words": "text"}.get(name, name)
         if name.startswith("_"):
             raise AttributeError(name)

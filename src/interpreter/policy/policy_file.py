@@ -260,7 +260,7 @@ class ProjectRules:
 
     @property
     def lines(self) -> list[str]:
-        """What to check before trusting it: rules that allow something first, or what is wrong with the file."""
+        """List what to check before trusting it: rules that allow something first, or what is wrong with the file."""
 
         try:
             rules = read_text(self.text, str(self.path), self.folder).rules

@@ -27,14 +27,14 @@ class Forecast(Protocol):
 
     @property
     def diff(self) -> str:
-        """What the block would change, as a difference."""
+        """Return what the block would change, as a difference."""
 
     @property
     def note(self) -> str:
-        """What else there is to say, in a sentence."""
+        """Return what else there is to say, in a sentence."""
 
     def end(self, approved: bool) -> Preview | None:
-        """The question is answered; return the dry run that a yes applies, if there is one."""
+        """Return the question is answered; return the dry run that a yes applies, if there is one."""
 
 
 @dataclass
@@ -60,17 +60,17 @@ class BlockReview:
 
     @property
     def asks_for_more(self) -> bool:
-        """Whether it waits for a grant to its sandbox."""
+        """Return whether it waits for a grant to its sandbox."""
         return self.sandbox_request is not None and self.sandbox_request.is_open
 
     @property
     def has_findings(self) -> bool:
-        """Whether a scan found something that a person should see first."""
+        """Return whether a scan found something that a person should see first."""
         return self.scanned is not None and self.scanned.asks
 
     @property
     def requires_approval(self) -> bool:
-        """Whether a person must say yes, because of a rule, a scan or a sandbox request."""
+        """Return whether a person must say yes, because of a rule, a scan or a sandbox request."""
         return self.asked_by_rule or self.has_findings or self.asks_for_more
 
     def take(self, answer: Answer) -> None:
@@ -92,7 +92,7 @@ def decision(outcome: str, by: str, reason: str) -> Chunk:
 
 
 def format_findings(review: BlockReview) -> str:
-    """What a scan of the block found, for the model; empty if it found nothing or there was none."""
+    """Format the findings of a scan for the model; empty if there are none."""
     findings = review.scanned.findings if review.scanned is not None else []
     if not findings:
         return ""

@@ -39,7 +39,7 @@ class RuleEditor:
         self.reload()
 
     def proposed(self, review: BlockReview) -> list[Rule]:
-        """The narrowest rule that would allow the block as shown, then a wider one; UsageError if none should."""
+        """Return the narrowest rule that would allow the block as shown, then a wider one; UsageError if none may."""
         if review.asked_by_rule:
             raise UsageError("One of your rules asks about this code every time. See which: interpreter --policy-check")
         assert review.effects is not None
@@ -51,7 +51,7 @@ class RuleEditor:
         return proposed
 
     def grant_lines(self, request: SandboxRequest) -> list[str]:
-        """What would be added to the user's file to always give this."""
+        """Return the lines that would be added to the user's file to always give this."""
         return ["sandbox:", *(policies.grant_text(grant).rstrip() for grant in self._grants(request))]
 
     def grant_always(self, request: SandboxRequest) -> None:

@@ -54,7 +54,7 @@ class Rule:
 
     @property
     def sentence(self) -> str:
-        """What a rule that allows something allows, as a person would say it."""
+        """Say what a rule allows, as a person would."""
         changes = [word for kind, word in _ON_FILES.items() if kind in self.does]
         doing = [f"{_listed(changes)} {_listed([*map(_describe_files, self.path)]) or 'files'}"] if changes else []
         hosts = {kind: f" {_listed(self.host)}".rstrip() for kind in (*NETWORK_KINDS, "network")}
@@ -71,7 +71,7 @@ class Rule:
 
     @property
     def conditions(self) -> dict[str, Sequence[str]]:
-        """What restricts the rule, by the names that the file uses."""
+        """List what restricts the rule, by the names that the file uses."""
         given: dict[str, Sequence[str]] = {
             name: getattr(self, name) for name in ("language", "command", "does", "path", "host", "call")
         }
@@ -224,7 +224,7 @@ class Verdict:
 
     @property
     def by_rule(self) -> bool:
-        """Whether a rule decided; otherwise the mode does."""
+        """Return whether a rule decided; otherwise the mode does."""
         return bool(self.rules)
 
 

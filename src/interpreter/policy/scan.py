@@ -38,7 +38,7 @@ class Scan:
 
     @property
     def asks(self) -> bool:
-        """Whether approval is needed even in auto mode: a serious finding, or code that was not scanned."""
+        """Return whether approval is needed even in auto mode: a serious finding, or code that was not scanned."""
         return self.unseen or any(finding.severity == "high" for finding in self.findings)
 
     def as_data(self) -> dict[str, Any]:

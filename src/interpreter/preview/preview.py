@@ -147,12 +147,12 @@ class Preview(AbstractContextManager["Preview"]):
 
     @property
     def changes(self) -> list[Change]:
-        """What it created, changed and deleted; paths in the workspace are relative to it."""
+        """Return what it created, changed and deleted; paths in the workspace are relative to it."""
         return [change for layer in self._layers for change in layer.listed]
 
     @property
     def diffs(self) -> dict[str, str]:
-        """The same as differences of lines, by path."""
+        """Return the same as differences of lines, by path."""
         return {path: text for layer in self._layers for path, text in layer.diffs(parse=self._parse).items()}
 
     @property
@@ -162,7 +162,7 @@ class Preview(AbstractContextManager["Preview"]):
 
     @property
     def lost(self) -> list[str]:
-        """What the runtime has now and would lose if this is applied: connections, threads, pipes."""
+        """Return what the runtime has now and would lose if this is applied: connections, threads, pipes."""
         return self._trial.lost
 
     @property
@@ -176,18 +176,18 @@ class Preview(AbstractContextManager["Preview"]):
 
     @property
     def only_failed(self) -> bool:
-        """Whether the block failed and changed no files."""
+        """Return whether the block failed and changed no files."""
         return any(map(has_failed, self.chunks)) and not self.changes
 
     @property
     def is_complete(self) -> bool:
-        """Whether it did all that a real run would have done."""
+        """Return whether it did all that a real run would have done."""
         cut_off = self.ended in ("interrupted", "timed_out", "died", "background")
         return self.can_apply and not (cut_off or self.denied or self.only_failed or self.has_asked)
 
     @property
     def can_apply(self) -> bool:
-        """Whether it can be applied: not before it ran, nor if the block's process died."""
+        """Return whether it can be applied: not before it ran, nor if the block's process died."""
         return not self._over and bool(self.chunks) and not self._trial.died
 
     # -- the choice ----------------------------------------------------------------------------------------------

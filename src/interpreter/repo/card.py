@@ -55,7 +55,7 @@ def forecast(agent: Agent, review: BlockReview, context: ActionContext) -> Forec
 
 
 def only_writes_here(effects: Effects) -> bool:
-    """Whether all that is known of a block, and that is all, is that it writes and reads files of the workspace."""
+    """Check whether a block surely does nothing but read and write files of the workspace."""
     writes = [effect for effect in effects.all if effect.kind in ("write", "delete")]
     others = [effect for effect in effects.all if effect.kind not in ("write", "delete", "read")]
     is_all = all(
@@ -73,7 +73,7 @@ class Forecast:
         self.diff, self.note = diff[:_MAX_DIFF], note
 
     def end(self, approved: bool) -> Preview | None:
-        """The question is answered; return the dry run that a yes applies, if there is one."""
+        """Return the question is answered; return the dry run that a yes applies, if there is one."""
         return None
 
 

@@ -21,7 +21,7 @@ def end_run(agent: Agent) -> str:
 
 
 def session_diff(agent: Agent) -> str:
-    """What the blocks of a session changed in the workspace, from before the first to after the last."""
+    """Return what the blocks of a session changed in the workspace, from before the first to after the last."""
     record = agent.timeline.files.record()
     first: dict[str, Item | None] = {}
     last: dict[str, Item | None] = {}

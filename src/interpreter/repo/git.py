@@ -72,18 +72,18 @@ class Repository:
 
     @property
     def head_ref(self) -> str:
-        """The reference that HEAD names; empty if it is detached."""
+        """Return the reference that HEAD names; empty if it is detached."""
         line = _line(self.folder, "HEAD")
         return line[5:].strip() if line.startswith("ref: ") else ""
 
     @property
     def branch(self) -> str:
-        """The branch; if HEAD is detached, the beginning of its commit."""
+        """Return the branch; if HEAD is detached, the beginning of its commit."""
         return self.head_ref.removeprefix("refs/heads/") or f"{_line(self.folder, 'HEAD')[:7]} (detached)"
 
     @property
     def head(self) -> str:
-        """The commit that HEAD is at; empty if there is none yet."""
+        """Return the commit that HEAD is at; empty if there is none yet."""
         ref = self.head_ref
         name = self._resolve(ref) if ref else _line(self.folder, "HEAD")
         if name and not _OBJECT.fullmatch(name):
@@ -105,7 +105,7 @@ class Repository:
         return ""
 
     def settings(self) -> dict[str, str]:
-        """The settings of the user and of the repository, as text: nothing is included or run for them."""
+        """Return the settings of the user and of the repository, as text: nothing is included or run for them."""
         own = os.path.join(os.path.expanduser("~"), ".gitconfig")
         found: dict[str, str] = {}
         shared = os.path.join(os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config"), "git", "config")

@@ -31,7 +31,7 @@ def branch(interpreter: OpenInterpreter) -> str:
 
 
 def is_dirty(repository: Repository) -> bool:
-    """Whether a tracked file was changed or staged; False if that would take long to find out."""
+    """Check whether a tracked file was changed or staged; False if that would take long to find out."""
     with Folder(repository.folder) as place:
         data = place.read_bytes("index", _MAX_INDEX_BYTES + 1)
     version, count = struct.unpack(">II", data[4:12])
@@ -68,7 +68,7 @@ def _differs(files: Folder, name: str, known: tuple[int, int, int], object_name:
 
 
 def _has_staged(data: bytes, at: int) -> bool:
-    """Whether the index was changed since its tree was written, which a commit does."""
+    """Check whether the index was changed since its tree was written, which a commit does."""
     while at + 8 < len(data) - 20:
         size = struct.unpack(">I", data[at + 4 : at + 8])[0]
         if data[at : at + 4] == b"TREE":

@@ -90,7 +90,7 @@ def _current_ref(record: FileRecord, folder: str) -> str:
 
 
 def _is_same_index(record: FileRecord, step: Step, files: RestorePlan) -> bool:
-    """Whether an index was only refreshed, as `git status` does: it lists the same files with the same contents."""
+    """Check whether an index was only refreshed, as `git status` does: the same files with the same contents."""
     if PurePosixPath(step.path).name != "index" or step.now is None:
         return False
     left = _as_left(record, step.path, files)
@@ -99,7 +99,7 @@ def _is_same_index(record: FileRecord, step: Step, files: RestorePlan) -> bool:
 
 
 def _as_left(record: FileRecord, path: str, files: RestorePlan) -> Item | None:
-    """What the blocks of a plan had left at a path."""
+    """Return what the blocks of a plan had left at a path."""
     for block in files.blocks:  # an undo begins with the last one
         changes = record.changes(block)
         if changes is not None and path in changes.pairs:

@@ -105,7 +105,7 @@ class RuntimePool:
 
     @property
     def settings(self) -> InterpreterSettings | None:
-        """The settings whose limits apply: those of its actor, otherwise those of the computer's session."""
+        """Return the settings whose limits apply: those of its actor, otherwise those of the computer's session."""
         return self._computer.settings_of(self._actor)
 
     @property
@@ -116,7 +116,7 @@ class RuntimePool:
 
     @property
     def context(self) -> RuntimeContext:
-        """The context that the runtimes share, with the present settings."""
+        """Return the context that the runtimes share, with the present settings."""
         from interpreter.runtimes.launch import RuntimeContext
 
         computer, settings = self._computer, self.settings

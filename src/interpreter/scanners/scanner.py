@@ -55,7 +55,7 @@ class ScannerTool(NamedTuple):
 
     @property
     def program(self) -> str | None:
-        """Where it is installed: beside the Python that runs us, or on the path."""
+        """Find its program, beside the Python that runs us or on the path."""
         return processes.which(os.path.join(os.path.dirname(sys.executable), self.name)) or processes.which(self.name)
 
 

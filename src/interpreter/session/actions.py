@@ -37,7 +37,7 @@ _numbers = itertools.count(1)
 
 
 def new_id(letter: str) -> str:
-    """An id that no other turn or action of the session has, in this run or an earlier one."""
+    """Make an id that no other turn or action of the session has, in this run or an earlier one."""
     return f"{letter}{_RUN}-{next(_numbers)}"
 
 
@@ -48,7 +48,7 @@ class Runner(Protocol):
     def context(self) -> Any: ...
     def apply_sandbox(self) -> None: ...
     def get_ready(self, block: Block) -> BaseLanguage:
-        """The runtime for the block, started if necessary."""
+        """Return the runtime for the block, started if necessary."""
 
     def execute(self, block: Block) -> Generator[Step]:
         """Run it; what goes wrong is part of the output."""
@@ -62,7 +62,7 @@ class Approver(Protocol):
 
     def still_allowed(self, block: Block, context: ActionContext) -> bool: ...
     def judge_installation(self, command: str, context: ActionContext) -> tuple[Any, str]:
-        """What rules and mode say about a shell command that installs packages for a block, and why."""
+        """Decide on a shell command that installs packages for a block by rules and mode, and say why."""
 
     def only_reads(self, language: str, code: str, missing: str) -> bool:
         """Return whether the code did nothing but read files until it missed a module."""
@@ -79,7 +79,7 @@ class ActionContext:
 
     @property
     def runtimes(self) -> Runner:
-        """Those of the actor, as its permissions are now."""
+        """Return the actor's runtimes, by its present permissions."""
         return self.session.runtimes(self.actor)
 
 
@@ -112,7 +112,7 @@ class Action:
     # -- what a subclass says --------------------------------------------------------------------------------------
 
     def describe(self) -> str:
-        """What it does, in a few words."""
+        """Describe what it does in a few words."""
         return self.kind
 
     @property
@@ -128,7 +128,7 @@ class Action:
         """Get what it does into the record, before its first event; an error means that it does not begin."""
 
     def publisher(self, session: Session) -> Publisher:
-        """What publishes its chunks."""
+        """Make what publishes its chunks."""
         return Publisher(session.log, self.ids)
 
     def judge(self, context: ActionContext) -> Iterator[Step]:
@@ -136,11 +136,11 @@ class Action:
         yield from ()
 
     def still_allowed(self, context: ActionContext) -> bool:
-        """Whether it may still run after another action ended in the meantime."""
+        """Check whether it may still run after another action ended in the meantime."""
         return True
 
     def prepare(self, context: ActionContext) -> None:
-        """The lane is free for it: get ready."""
+        """Get ready; the lane is free for it."""
 
     def run(self, context: ActionContext) -> Generator[Step | Event]:
         """Do it; set `outcome` to how it ended, and `result`. Events that it yields are published already."""
@@ -166,7 +166,7 @@ class Action:
         return self.cancel_requested.is_set() or (parent is not None and parent.is_cancelled())
 
     def mark_over(self) -> None:
-        """What it ran has ended; from any thread."""
+        """Note that what it ran has ended; from any thread."""
         self.over = True
         self.on_over()
 
@@ -305,7 +305,7 @@ class Block(Action):
 
     @property
     def needs_approval(self) -> bool:
-        """Whether its actor is asked about it: people run their own code without that."""
+        """Return whether its actor is asked about it: people run their own code without that."""
         return self.actor is None or self.actor.kind == "agent"
 
     def judge(self, context: ActionContext) -> Iterator[Step]:
@@ -486,7 +486,7 @@ class ToolCall(Action):
 
     @property
     def arguments_problem(self) -> str:
-        """What is wrong with the arguments that code gave; empty for the model's, which were checked before."""
+        """Say what is wrong with the arguments that code gave; empty for the model's, which were checked before."""
         if self.tool is None or self.origin is None or self.origin.in_block:
             return ""
         return f"{self.name}: {problem}" if (problem := problem_with_arguments(self.tool, self.arguments)) else ""
@@ -568,7 +568,7 @@ MAX_SHOWN_LENGTH = 4000  # characters of an argument in a question, where the us
 
 
 def shown(value: Any, longest: int = MAX_SHOWN_LENGTH) -> str:
-    """An argument as text, with nothing hidden in it and no control characters."""
+    """Return an argument as text, with nothing hidden in it and no control characters."""
     if isinstance(value, bytes):
         return f"<{len(value)} bytes>"
     if hasattr(value, "png"):
@@ -582,5 +582,5 @@ def shown_name(name: str) -> str:
 
 
 def cut(text: str, longest: int) -> str:
-    """Its beginning, and how much more there is."""
+    """Return the beginning of a text, and how much more there is."""
     return text if len(text) <= longest else f"{text[:longest]}… and {len(text) - longest:,} more characters"

@@ -20,7 +20,7 @@ class Contained(Protocol):
     """What a sandbox gives: a `sandbox.Sandbox`."""
 
     def is_within(self, other: Any) -> bool:
-        """Whether it gives nothing that the other one doesn't."""
+        """Check whether it allows nothing that the other one doesn't."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Permissions:
     budget: float | None = None  # in dollars, for itself and those it starts; None: no limit
 
     def is_within(self, other: Permissions) -> bool:
-        """Whether it allows nothing that the other ones don't."""
+        """Check whether it allows nothing that the other one doesn't."""
         return self == self.restricted_to(other)
 
     def restricted_to(self, other: Permissions) -> Permissions:
@@ -90,7 +90,7 @@ class Actor:
 
     @property
     def own_permissions(self) -> Permissions:
-        """What it was given."""
+        """Return what it was given."""
         given = self.source
         return given() if callable(given) else given
 
@@ -117,12 +117,12 @@ class Actor:
         return self._add(kind, permissions or self.permissions, self)
 
     def has_permissions_of(self, other: Actor) -> bool:
-        """Whether it may do what another actor may do, because both read the same settings, or are the same."""
+        """Check whether it may do what another actor may, because both read the same settings or are the same."""
         return self is other or (callable(self.source) and self.source == other.source)
 
     @property
     def is_revoked(self) -> bool:
-        """Whether it, or one it acts for, may do nothing any more."""
+        """Return whether it, or an actor that it acts for, has lost all permissions."""
         return any(each.revoked for each in self.chain())
 
     def replace_permissions(self, permissions: Permissions) -> None:

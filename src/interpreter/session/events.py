@@ -124,12 +124,12 @@ class Event(NamedTuple):
 
     @property
     def chunk(self) -> Chunk | None:
-        """The event as 0.4.3 streams it; None where it has no such form."""
+        """Return the event as 0.4.3 streams it; None where it has no such form."""
         return None if self.kind in KERNEL_KINDS else self.data  # type: ignore[return-value]
 
     @property
     def position(self) -> tuple[int, int]:
-        """Where a reader that has had this resumes."""
+        """Return where a reader that has had this resumes."""
         if self.end is not None:
             return self.number, self.end
         return self.number, self.offset if self.data.get("start") else self.offset + _size(self.data)
@@ -139,10 +139,10 @@ class Sink(Protocol):
     """Keeps what is published beyond this process, as the journal does. It is called before any reader sees it."""
 
     def record(self, number: int, kind: str, data: dict[str, Any], ids: Ids) -> None:
-        """An event that is not a chunk."""
+        """Record an event that is not a chunk."""
 
     def add(self, chunk: Chunk, number: int, ids: Ids) -> None:
-        """A chunk of an event, which the messages have taken already."""
+        """Add a chunk of an event, which is already part of the messages."""
 
 
 class LogEntry:
@@ -206,7 +206,7 @@ class LogEntry:
             self.pieces = list(_joined(self.pieces or []))
 
     def events(self, offset: int | None = None) -> Iterator[Event]:
-        """What a reader that is at this offset has not had yet; everything for one that has had nothing."""
+        """Return what a reader at this offset has not had yet; everything for one that has had nothing."""
         if self.pieces is None:
             if offset is None:
                 yield self.event(0, {**self.data})
@@ -232,7 +232,7 @@ class LogEntry:
 def events_after(
     entries: Iterable[LogEntry], after: int, offset: int | None = None, most: int | None = None
 ) -> list[Event]:
-    """What a reader at this place has not had yet, about `most` events of it."""
+    """Return about `most` events that a reader at this place has not had yet."""
     found: list[Event] = []
     for entry in entries:
         if entry.number > after:
@@ -338,7 +338,7 @@ class EventLog:
             return events_after(itertools.chain(before, recent), after, offset, most)
 
     def follow(self, after: int = 0, offset: int | None = None) -> Generator[Event]:
-        """The same, then what comes, until the log is closed."""
+        """Yield the same, then what comes, until the log is closed."""
         news = threading.Event()
         unsubscribe = self.subscribe(news.set)
         try:
@@ -367,7 +367,7 @@ class EventLog:
         return unsubscribe
 
     def close(self) -> None:
-        """Nothing more comes: readers that follow end."""
+        """End the log, and with it the readers that follow."""
         self.closed = True
         self.wake()
 
@@ -462,7 +462,7 @@ _KEY_BEGINS, _KEY_ENDS = "-----BEGIN ", "-----END "  # a secret of several lines
 
 
 def redacted(events: Iterable[Event], clean: Callable[[str], str], rest: bool = True) -> Generator[Event]:
-    """The same events without secrets, for readers on other machines; `clean` takes them out of a text.
+    """Return the same events without secrets, for readers on other machines; `clean` takes them out of a text.
 
     A secret may come in pieces, so what code prints is held back until its line is whole. At the end, `rest` gives out
     what was held back; without it, a reader gets that when it reads on from where it is.
@@ -501,7 +501,7 @@ def _cleaned(pieces: list[Event], clean: Callable[[str], str]) -> Event:
 
 
 def without_secrets(value: Any, clean: Callable[[str], str]) -> Any:
-    """The same data, with every text in it cleaned."""
+    """Return the same data, with every text in it cleaned."""
     if isinstance(value, str):
         return clean(value)
     if isinstance(value, dict):
@@ -510,13 +510,13 @@ def without_secrets(value: Any, clean: Callable[[str], str]) -> Any:
 
 
 def _size(data: Any) -> int:
-    """How far a piece moves the reader on; a flag or a picture moves it by one."""
+    """Return how far a piece moves the reader on; a flag or a picture moves it by one."""
     content = data.get("content")
     return (len(content) or 1) if isinstance(content, str) else 1
 
 
 def _joined(pieces: list[Chunk]) -> Iterator[Chunk]:
-    """The same pieces, with texts that differ only in their content put together."""
+    """Join pieces that differ only in their text."""
 
     def kind(piece: Chunk) -> Any:
         is_text = isinstance(piece.get("content"), str) and piece["type"] in TEXTS

@@ -91,7 +91,7 @@ class Lane:
 
     @property
     def is_held(self) -> bool:
-        """Whether an action that has not ended has it."""
+        """Return whether an action that has not ended has it."""
         holder = self.holder
         return holder is not None and not holder.can_finish()
 
@@ -109,7 +109,7 @@ class Lane:
                 self._changed.notify_all()
 
     def wake(self) -> None:
-        """Something that waiters look at has changed; from any thread."""
+        """Wake the waiters, because something that they look at has changed; from any thread."""
         with self._changed:
             self._changed.notify_all()
 
@@ -162,7 +162,7 @@ class Session:
         return actor
 
     def runtimes(self, actor: Actor) -> Runner:
-        """The runtimes that an actor's blocks run in, in the sandbox that its permissions name now."""
+        """Return the runtimes that an actor's blocks run in, in the sandbox that its permissions name now."""
         if self._runtimes is None:
             raise UsageError(f"{actor.id} has no computer to run code on.")
         return self._runtimes(actor)
@@ -238,7 +238,7 @@ class Session:
         return redacted(events, self.clean) if redact else events
 
     def read(self, after: int = 0, offset: int | None = None, most: int | None = None) -> list[Event]:
-        """What a reader on another machine has not had yet, about `most` events of it, without waiting for more."""
+        """Return about `most` events that a reader on another machine has not had yet, without waiting for more."""
         return list(redacted(self.log.read(after, offset, most), self.clean, rest=self.log.closed))
 
     def answer(self, question_id: str, answer: Answer | str, text: str | None = None, by: Actor | None = None) -> bool:
@@ -282,7 +282,7 @@ class Session:
 
     @property
     def running(self) -> list[Action]:
-        """The actions that have begun and not ended."""
+        """Return the actions that have begun and not ended."""
         return list(self._running)
 
     def plan(self, steps: list[PlanStep], actor: Actor, turn: str = "") -> Event:
@@ -302,7 +302,7 @@ class Session:
     # -- the pipeline ------------------------------------------------------------------------------------------------
 
     def _steps(self, action: Action, publisher: Publisher, hold: _Hold, wait: bool) -> Generator[Event]:
-        """Everything that happens with an action, in its order."""
+        """Take an action through the whole pipeline, in order."""
         self._end_abandoned()
         error: ActionFields = {}
         action.begin(self.context_of(action))
@@ -409,7 +409,7 @@ class Session:
                 checkpoints.after(action)
 
     def context_of(self, action: Action) -> ActionContext:
-        """What an action may use."""
+        """Return what an action may use."""
         assert action.actor is not None
         return ActionContext(self, action.actor, self.approver, action.is_cancelled)
 
@@ -485,7 +485,7 @@ class _Hold:
             ACTION.reset(token)
 
     def is_driven_here(self) -> bool:
-        """Whether this thread is inside, further up the stack."""
+        """Check whether this thread drives it further up the stack."""
         return self.busy.locked() and self.driver is threading.current_thread()
 
     @property
@@ -493,7 +493,7 @@ class _Hold:
         return self.action.over or self.steps.gi_frame is None  # type: ignore[attr-defined]
 
     def can_finish(self) -> bool:
-        """Whether what it runs has ended and no thread is reading the end."""
+        """Check whether what it runs has ended and no thread is reading the end."""
         return (self.is_over or self.abandoned) and not self.busy.locked()
 
     def finish(self) -> bool:
@@ -540,7 +540,7 @@ class Performance(Iterator[Event]):
                 self._session.lane.wake()
 
     def chunks(self, everything: bool = True) -> Generator[Chunk]:
-        """The events that have an LMC form, as chunks. As in 0.4.3, reading on past a confirmation may be consent.
+        """Yield the events that have an LMC form, as chunks. As in 0.4.3, reading past a confirmation may be consent.
 
         Without `everything`, only those that 0.4.3 has.
         """

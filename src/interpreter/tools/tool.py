@@ -51,7 +51,7 @@ class ToolContext:
 
     @property
     def files(self) -> Folder:
-        """The workspace. What is read and written through it stays inside."""
+        """Return the workspace. What is read and written through it stays inside."""
         return Folder(self.workspace)
 
 
@@ -113,22 +113,22 @@ class Tool:
 
     @property
     def schema(self) -> Parameters:
-        """The JSON schema of the arguments, as it is now."""
+        """Return the JSON schema of the arguments, as it is now."""
         return self.parameters() if callable(self.parameters) else self.parameters
 
     @property
     def wire_name(self) -> str:
-        """The name as providers accept it."""
+        """Return the name as providers accept it."""
         return self.name.replace(".", "__")
 
     @property
     def code_name(self) -> str:
-        """The name in code, after `tools.`: what no identifier may have is `_`."""
+        """Return the name in code, after `tools.`: what no identifier may have is `_`."""
         return ".".join(re.sub(r"\W", "_", part) for part in self.name.split("."))
 
     @property
     def takes_context(self) -> bool:
-        """Whether the handler has a second parameter."""
+        """Return whether the handler has a second parameter."""
         kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
         try:
             given = list(inspect.signature(self.handler).parameters.values())
@@ -141,14 +141,14 @@ class Tool:
         return self.handler(arguments, context) if self.takes_context else self.handler(arguments)
 
     def as_function(self) -> dict[str, Any]:
-        """The tool as Chat Completions describes one."""
+        """Describe the tool as Chat Completions does."""
         return {
             "type": "function",
             "function": {"name": self.wire_name, "description": self.description, "parameters": self.schema},
         }
 
     def signature(self) -> str:
-        """The tool and its parameters in one line: `note(text: string)`."""
+        """Write the tool and its parameters in one line: `note(text: string)`."""
         properties: Mapping[str, Any] = self.schema.get("properties") or {}
         required = self.schema.get("required") or ()
         shown = [f"{name}: {kind_in(rule)}{'' if name in required else ' = ...'}" for name, rule in properties.items()]
@@ -156,7 +156,7 @@ class Tool:
 
 
 def kind_in(rule: Any) -> str:
-    """What kind of value a parameter takes, in a word."""
+    """Name the kind of value that a parameter takes in a word."""
     kind = rule.get("type") if isinstance(rule, Mapping) else None
     if isinstance(rule, Mapping) and rule.get("enum"):
         return " | ".join(json.dumps(value, ensure_ascii=False) for value in rule["enum"])
@@ -167,7 +167,7 @@ _JSON_TYPES = {str: "string", int: "integer", float: "number", bool: "boolean", 
 
 
 def schema_of(hint: Any, function: str) -> dict[str, Any]:
-    """The JSON schema of a type hint; UsageError for one that JSON has no form for."""
+    """Return the JSON schema of a type hint; UsageError for one that JSON has no form for."""
     origin, args = get_origin(hint), get_args(hint)
     if origin is Annotated:
         described = [each for each in args[1:] if isinstance(each, str)]

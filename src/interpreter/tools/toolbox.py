@@ -68,11 +68,11 @@ class Toolbox:
         del self._tools[name]
 
     def get(self, name: str) -> Tool | None:
-        """The tool with this name, in the form of providers or of code, too."""
+        """Find the tool with this name, in the form of providers or of code, too."""
         return self._tools.get(name) or next((each for each in self if name in (each.wire_name, each.code_name)), None)
 
     def closest(self, name: str) -> Tool | None:
-        """The tool whose name is most like this one; None if none is."""
+        """Find the tool whose name is most like this one; None if none is."""
         lower = {known.lower(): known for known in self._tools}
         found = get_close_matches(name.lower(), lower, n=1, cutoff=0.5)
         return self._tools[lower[found[0]]] if found else None
@@ -111,7 +111,7 @@ class Toolbox:
         return tool in self._tools if isinstance(tool, str) else tool in self._tools.values()
 
     def as_text(self) -> str:
-        """How a model that can't call tools uses those beside `execute`; empty if there are none."""
+        """Explain how a model that can't call tools uses those beside `execute`; empty if there are none."""
         if not self.others:
             return ""
         first, samples = self.others[0], {"integer": 1, "number": 1, "boolean": True, "array": [], "object": {}}
@@ -125,7 +125,7 @@ class Toolbox:
 
 
 def execute_tool(languages: Callable[[], Sequence[str]], run: Callable[[str, str], Iterable[Chunk]]) -> Tool:
-    """The tool that runs code, in the languages that are available at the time."""
+    """Return the tool that runs code, in the languages that are available at the time."""
 
     def parameters() -> Parameters:
         properties = {
@@ -154,7 +154,7 @@ def package_tools() -> Iterator[Tool]:
 
 
 def wire_name(name: str) -> str:
-    """A name that a model made up, in a form that every provider accepts."""
+    """Convert a name that a model made up to a form that every provider accepts."""
     return _NOT_IN_A_NAME.sub("_", name)[:64] or EXECUTE
 
 
@@ -170,7 +170,7 @@ _KINDS: Mapping[str, tuple[type, ...]] = {
 
 
 def problem_with(tools: Toolbox, name: str, arguments: str) -> str:
-    """What is wrong with a call of the model, so that it can correct it; empty if nothing is."""
+    """Say what is wrong with a call of the model, so that it can correct it; empty if nothing is."""
     tool, given = tools.get(name), read_arguments(arguments)
     if tool is None:
         hint = f" Did you mean {close.signature()}?" if (close := tools.closest(name)) is not None else ""
@@ -179,13 +179,13 @@ def problem_with(tools: Toolbox, name: str, arguments: str) -> str:
 
 
 def problem_with_arguments(tool: Tool, arguments: dict[str, Any] | None) -> str:
-    """What is wrong with the arguments of a call; empty if nothing is."""
+    """Say what is wrong with the arguments of a call; empty if nothing is."""
     problems = ["the arguments must be a JSON object"] if arguments is None else problems_of(arguments, tool.schema)
     return f"{'; '.join(problems)}. Its form is {tool.signature()}." if problems else ""
 
 
 def result_chunks(value: Any) -> Iterator[Chunk]:
-    """What a handler returned, for the model: text as it is, chunks, or any other value as JSON."""
+    """Convert a handler's value for the model: text as it is, chunks, or any other value as JSON."""
     if value is None:
         return
     if hasattr(value, "base64") and hasattr(value, "png"):  # a picture
@@ -201,7 +201,7 @@ def result_chunks(value: Any) -> Iterator[Chunk]:
 
 
 def value_of(value: Any) -> Any:
-    """What a handler returned, for code: the text of chunks, any other value as it is."""
+    """Convert a handler's value for code: the text of chunks, any other value as it is."""
     if isinstance(value, Iterator) or (_is_list(value) and value and all(map(_is_chunk, value))):
         return "".join(str(each["content"]) for each in value if each.get("format") == "output")
     return value
@@ -216,7 +216,7 @@ def _is_chunk(value: Any) -> bool:
 
 
 def read_arguments(text: str) -> dict[str, Any] | None:
-    """The arguments of a call; some models put the JSON into a string. None if they are not a JSON object."""
+    """Parse the arguments of a call; some models put the JSON into a string. None if they are not a JSON object."""
     value: Any = text.strip() or "{}"
     for _ in range(2):
         if isinstance(value, str):
@@ -228,7 +228,7 @@ def read_arguments(text: str) -> dict[str, Any] | None:
 
 
 def shown_call(name: str, arguments: str | dict[str, Any]) -> str:
-    """A call in one line for people: `note(text="Buy milk")`."""
+    """Write a call in one line for people: `note(text="Buy milk")`."""
     given = read_arguments(arguments) if isinstance(arguments, str) else arguments
     if given is None:
         return f"{name}({str(arguments).strip()})"

@@ -123,7 +123,7 @@ class Element:
 
     @property
     def ancestors(self) -> list[Element]:
-        """The elements around it, the outermost first."""
+        """Return the elements around it, the outermost first."""
         return [*self.parent.ancestors, self.parent] if self.parent is not None else []
 
     @property

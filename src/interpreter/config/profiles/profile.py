@@ -27,7 +27,7 @@ class ProfileLocation:
 
     @property
     def kind(self) -> str:
-        """The format it is written in, as a suffix; empty if unknown."""
+        """Return the format it is written in, as a suffix; empty if unknown."""
         path = self.address.partition("?")[0].partition("#")[0] if self.is_url else self.address
         suffix = os.path.splitext(path)[1].lower()
         return self.format or (suffix if suffix in KINDS else "")

@@ -140,7 +140,7 @@ class OutputSchema:
 
     @property
     def request(self) -> str:
-        """What the model is asked about its final answer."""
+        """Return what the model is asked about its final answer."""
         return f"{_prompt('output_schema')}\n\n{json.dumps(self.schema, ensure_ascii=False)}"
 
     def read(self, answer: str) -> Any:

@@ -53,7 +53,7 @@ class AsyncInterpreter(OpenInterpreter):
     _said: list[Any]
 
     async def input(self, chunk: dict[str, Any]) -> None:
-        """A chunk of the user's message; the one that ends it starts the answer."""
+        """Take a chunk of the user's message; the one that ends it starts the answer."""
         if chunk.get("start"):
             self._said.clear()
             if self.respond_thread is not None and self.respond_thread.is_alive():
@@ -103,7 +103,7 @@ class AsyncInterpreter(OpenInterpreter):
         put(complete)
 
     async def output(self) -> Any:
-        """The next chunk of the answer."""
+        """Return the next chunk of the answer."""
         return await self.output_queue.get()
 
 
@@ -133,7 +133,7 @@ class Server:
 
     @property
     def app(self) -> Any:
-        """The ASGI application, behind its gate. It takes more routes, as FastAPI does."""
+        """Return the ASGI application, behind its gate. It takes more routes, as FastAPI does."""
         if self._app is None:
             application = self.application
             from interpreter.frontends.server.app import ServerApp

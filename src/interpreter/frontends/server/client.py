@@ -194,7 +194,7 @@ class RemoteInterpreter(AbstractContextManager["RemoteInterpreter"]):
 
     @property
     def pending(self) -> list[dict[str, Any]]:
-        """The questions that wait for an answer."""
+        """List the questions that wait for an answer."""
         return self.ask("GET", f"{self.path}/questions")["questions"]  # type: ignore[no-any-return]
 
     def answer(self, question: str, choice: str, **more: Any) -> None:

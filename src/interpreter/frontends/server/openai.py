@@ -84,7 +84,7 @@ async def _complete(call: ServerRequest) -> Any:
 
 
 def _messages(given: dict[str, Any]) -> list[dict[str, Any]]:
-    """A message in OpenAI's form as ours."""
+    """Convert a message in OpenAI's form to ours."""
     role, content = given.get("role"), given.get("content")
     role = {"developer": "system"}.get(str(role), role)
     if role not in ("user", "assistant", "system"):
@@ -109,7 +109,7 @@ def _messages(given: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 async def _session(call: ServerRequest) -> tuple[LiveSession, bool]:
-    """The session of the request, and whether it stays."""
+    """Return the session of the request, and whether it stays."""
     hub, server = call.server.hub, call.server
     if named := call.request.headers.get("x-session-id"):
         return await server.working(hub.open, hub.locate(call.user, named, write=True)), True
@@ -154,7 +154,7 @@ class _Answer:
                 await server.working(server.hub.delete, live.key)
 
     async def _approved(self, message: dict[str, Any]) -> bool:
-        """Whether this answers the question about a block: yes runs it. Anything else ends that turn."""
+        """Check whether this approves the waiting block. Any other message ends that turn."""
         live = self.live
         asked = [each for each in live.interpreter.session.questions.open if each.kind == "block"]
         if not asked:

@@ -54,7 +54,7 @@ class WebSocketClient:
         self._acks: dict[str, asyncio.Event] = {}
 
     async def input(self, chunk: Any) -> None:
-        """A frame of the client: the start of a message, a piece of it, or its end."""
+        """Take a frame of the client: the start of a message, a piece of it, or its end."""
         if isinstance(chunk, dict) and "ack" in chunk:
             if (waiting := self._acks.get(str(chunk["ack"]))) is not None:
                 waiting.set()
@@ -115,7 +115,7 @@ class WebSocketClient:
             await self.call.server.working(self.live.cancel, True)
 
     def output(self, event: Event) -> list[dict[str, Any]]:
-        """What the client gets: the chunks of 0.4.3, and `complete` whenever it is the client's turn."""
+        """Yield what the client gets: the chunks of 0.4.3, and `complete` whenever it is the client's turn."""
         data, questions = event.data, self.live.interpreter.session.questions
         if event.kind == "action" and (data["kind"], data["state"]) == ("turn", "ended"):
             failed = [{"role": "server", "type": "error", "content": data["text"]}] if "text" in data else []
@@ -151,7 +151,7 @@ class WebSocketClient:
 
 
 async def original_session(call: ServerRequest) -> LiveSession:
-    """The user's session for this protocol."""
+    """Return the user's session for this protocol."""
     if call.user.role != "owner":
         raise Refused(403, "role", "A viewer can't start a session.")
     return await call.named_session("")
@@ -262,7 +262,7 @@ async def run(call: ServerRequest) -> Any:
 
 
 async def upload(call: ServerRequest) -> Any:
-    """A form with a `file` and the `path` to save it at."""
+    """Save the `file` of a form at its `path`."""
     request, most = call.request, call.server.hub.template.server_max_body
     kind = request.headers.get("content-type", "")
     if not kind.startswith("multipart/form-data"):

@@ -82,7 +82,7 @@ async def show_web_file(call: ServerRequest) -> Any:
 
 @cache
 def code_style() -> str:
-    """The colours of code: each class has one for light and one for dark."""
+    """Return the colours of code: each class has one for light and one for dark."""
     from pygments.styles import get_style_by_name
     from pygments.token import STANDARD_TYPES
 

@@ -26,7 +26,7 @@ _SHOWN = ("effects", "undo", "reason", "findings", "widening", "diff")
 
 
 def digest_of(content: Any) -> str:
-    """What an approval names: the digest of what was shown."""
+    """Return the digest of what was shown, which an approval names."""
     return hashlib.sha256(json.dumps(content, sort_keys=True, default=repr).encode()).hexdigest()
 
 
@@ -35,12 +35,12 @@ def dumped(value: Any) -> str:
 
 
 def clean(live: LiveSession, value: Any) -> Any:
-    """The same as JSON has it, without secrets."""
+    """Return the value as JSON has it, without secrets."""
     return json.loads(dumped(without_secrets(value, live.interpreter.session.clean)))
 
 
 def open_questions(live: LiveSession, user: User) -> list[dict[str, Any]]:
-    """What waits for an answer. `offers` says what else a client can do: `preview`, `always`, `session`."""
+    """List the questions that wait. `offers` says what else a client can do with a block: `preview`, `always`."""
     found = []
     for question in live.interpreter.session.questions.open:
         chunk: dict[str, Any] = {**question.chunk}
@@ -162,7 +162,7 @@ def cut_diff(diff: str) -> str:
 
 
 def proposed_rule(live: LiveSession | None, name: str, user: User) -> dict[str, Any]:
-    """The rule that would always allow the block that waits, as a sentence and as the file has it; `wider`: another."""
+    """Return the rule that would always allow the waiting block, as a sentence and as YAML; `wider`: a wider one."""
     live, question = _waiting(live, name)
     _, rules = _rules_for(live, question, user)
     first, *wider = [{"sentence": rule.sentence, "rule": text, "digest": digest_of(text)} for rule, text in rules]

@@ -211,7 +211,7 @@ class ServerRequest:
 
     @property
     def asked(self) -> tuple[LiveSession | None, str]:
-        """The session, if it is live, and the question that the address names."""
+        """Return the session, if it is live, and the question that the address names."""
         return self.server.hub.find(self.key(write=True)), self.request.path_params["question"]
 
     def note(self, what: str) -> None:

@@ -76,7 +76,7 @@ class LiveSession:
             session.log.history = lambda: past_events(folder)
 
     def actor(self, user: User) -> Actor:
-        """The client that acts for a user."""
+        """Return the client that acts for a user."""
         with self._changed:
             if user.name not in self._actors:
                 owner = self.interpreter.user
@@ -241,17 +241,17 @@ class SessionManager:
     # -- places --------------------------------------------------------------------------------------------------
 
     def root(self, owner: str) -> Path:
-        """The folder with the journals of a user."""
+        """Return the folder with the journals of a user."""
         if owner == LOCAL:
             return Path(self.template.conversation_history_path).expanduser()
         return self.folder / "users" / owner / "conversations"
 
     def workspaces(self, owner: str) -> Path:
-        """The folder that the workspaces of a user are in."""
+        """Return the folder that the workspaces of a user are in."""
         return Path(self.template.workspace) if owner == LOCAL else self.folder / "users" / owner / "workspaces"
 
     def folders(self, owner: str) -> dict[str, Path]:
-        """What is stored for a user. The local one's workspace is the folder of the server, and not part of it."""
+        """List the user's stored folders. The local user's workspace is the server's folder, and not one of them."""
         found = {"conversations": self.root(owner)}
         if owner != LOCAL:
             found["workspaces"] = self.workspaces(owner)
@@ -263,7 +263,7 @@ class SessionManager:
         return found
 
     def locate(self, user: User, name: str, write: bool = False) -> SessionKey:
-        """A session that the user owns, or to read one that is shared with them. All others are not there."""
+        """Find a session that the user owns, or to read one that is shared with them. Others don't exist for them."""
         if _ID.fullmatch(name):
             own = SessionKey(user.name, name)
             if user.role == "owner" and self.exists(own):
@@ -276,7 +276,7 @@ class SessionManager:
     # -- live sessions -------------------------------------------------------------------------------------------
 
     def create(self, owner: str, workspace: str = "", settings: dict[str, Any] | None = None) -> LiveSession:
-        """A new session."""
+        """Create a session."""
         with self._reserve_slot():
             interpreter = self._configured(owner, settings or {})
             root = self.workspaces(owner)
@@ -299,7 +299,7 @@ class SessionManager:
             return self.adopt(owner, interpreter)
 
     def successor(self, live: LiveSession) -> LiveSession:
-        """A new session in the workspace of another."""
+        """Create a session in the workspace of another."""
         with self._reserve_slot():
             interpreter = self._configured(live.key.owner, {})
             interpreter.workspace = live.interpreter.workspace
@@ -320,7 +320,7 @@ class SessionManager:
 
     @property
     def snapshots_per_session(self) -> int:
-        """How many earlier states of its variables an idle session keeps: fewer, the more sessions are live."""
+        """Return how many snapshots an idle session keeps: fewer, the more sessions are live."""
         return max(0, self.template.server_max_sessions // max(1, len(self._live)) - 1)
 
     def find(self, key: SessionKey) -> LiveSession | None:
@@ -330,7 +330,7 @@ class SessionManager:
         return key in self._live or (self.root(key.owner) / key.id / NAME).is_file()
 
     def open(self, key: SessionKey) -> LiveSession:
-        """The session, brought back if it is not live."""
+        """Return the session; wake it if it is not live."""
         with self._key_lock(key):
             if (live := self._live.get(key)) is not None:
                 live.used = time.monotonic()
@@ -356,7 +356,7 @@ class SessionManager:
             return live
 
     def fork(self, live: LiveSession, by: Actor) -> LiveSession:
-        """A second session that continues from here, in a copy of the workspace."""
+        """Start a second session that continues from here, in a copy of the workspace."""
         with self._reserve_slot():
             return self.adopt(live.key.owner, live.interpreter.fork(by=by))
 
@@ -422,7 +422,7 @@ class SessionManager:
             self.failed(error)
 
     def _configured(self, owner: str, settings: dict[str, Any]) -> OpenInterpreter:
-        """An interpreter with the settings of the server, and those that a client may choose."""
+        """Make an interpreter with the settings of the server, and those that a client may choose."""
         made, template = OpenInterpreter(), self.template
         given = given_settings(template)
         given.pop("messages", None)
@@ -438,7 +438,7 @@ class SessionManager:
         return made
 
     def _workspace_of(self, owner: str, folder: str) -> str:
-        """Where a stored session continues: where it was, if that is still there and the user's."""
+        """Return the folder where a stored session continues: its own, if that still exists and is the user's."""
         places = [self.workspaces(owner), our_folder() / "forks"]
         inside = any(Path(os.path.realpath(folder)).is_relative_to(os.path.realpath(place)) for place in places)
         return folder if os.path.isdir(folder) and (owner == LOCAL or inside) else str(self.workspaces(owner))
@@ -476,7 +476,7 @@ class SessionManager:
     # -- events ----------------------------------------------------------------------------------------------------
 
     def read(self, key: SessionKey, after: int, offset: int | None, most: int) -> list[Event]:
-        """What a reader has not had yet, about `most` events of it; a stored session stays asleep."""
+        """Return about `most` events that a reader has not had yet; a stored session stays asleep."""
         live = self._live.get(key)
         if live is not None:
             return list(map(_with_error_text, live.interpreter.session.read(after, offset, most)))
@@ -508,7 +508,7 @@ class SessionManager:
     # -- the list --------------------------------------------------------------------------------------------------
 
     def rows(self, user: User, words: str, most: int, before: float | None = None) -> tuple[list[dict[str, Any]], bool]:
-        """The sessions of a user, those changed last first; and whether all were read, or some are still unknown."""
+        """Return a user's sessions, those changed last first, and whether that is all of them."""
         rows, read_all = self._index(user.name).rows(words, most, before) if user.role == "owner" else ([], True)
         for owner, name in self._query("select owner, id from shares where user = ?", user.name):
             with suppress(OSError):
@@ -520,13 +520,13 @@ class SessionManager:
         return [row | self._now(SessionKey(row.get("shared_by", user.name), row["id"])) for row in rows], read_all
 
     def _now(self, key: SessionKey) -> dict[str, Any]:
-        """What a session is doing."""
+        """Describe what a session is doing."""
         live = self._live.get(key)
         waiting = len(live.interpreter.session.questions.open) if live is not None else 0
         return {"live": live is not None, "running": live.running if live is not None else "", "waiting": waiting}
 
     def ids(self, owner: str) -> list[str]:
-        """All sessions that are stored for a user, also those that can't be read."""
+        """List all sessions that are stored for a user, also those that can't be read."""
         with suppress(FileNotFoundError):
             return [each for each in os.listdir(self.root(owner)) if _ID.fullmatch(each)]
         return []
@@ -538,7 +538,7 @@ class SessionManager:
             return self._indexes[owner]
 
     def row(self, key: SessionKey) -> dict[str, Any]:
-        """A stored session."""
+        """Describe a stored session."""
         return _row(key.id, read_summary(self.root(key.owner) / key.id)) | self._now(key)
 
     def share(self, key: SessionKey, users: list[str]) -> None:
@@ -567,7 +567,7 @@ class Index:
         self._data.create_function("lower", 1, lambda text: (text or "").lower())  # SQLite's knows only a to z
 
     def rows(self, words: str, most: int, before: float | None) -> tuple[list[dict[str, Any]], bool]:
-        """The newest ones whose title or folder has all these words, and whether the index has all sessions.
+        """Return the newest ones whose title or folder has all these words, and whether the index has all sessions.
 
         The first page without words comes at once, from the files that were changed last; the others are read behind
         it. All other requests wait for them.
@@ -586,7 +586,7 @@ class Index:
         return [{name: value for name, value in row.items() if name != "stamp"} for row in made], read_all
 
     def uses(self, folder: str) -> list[str]:
-        """The sessions that work in a folder."""
+        """List the sessions that work in a folder."""
         self.refresh()
         with self._lock:
             return [row[0] for row in self._data.execute("select id from sessions where folder = ?", (folder,))]

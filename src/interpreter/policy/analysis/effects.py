@@ -45,7 +45,7 @@ class Effect:
 
     @property
     def is_exact(self) -> bool:
-        """Whether the path is a single known file or folder in the workspace."""
+        """Return whether the path is a single known file or folder in the workspace."""
         return self.place == "workspace" and self.known and not re.search(r"[*?\[{]", self.full)
 
     def __str__(self) -> str:
@@ -68,7 +68,7 @@ class EffectStep:
 
     @property
     def is_command(self) -> bool:
-        """Whether it is one shell command. A command without effects, such as `cd`, changes nothing on its own."""
+        """Return whether it is one shell command. One without effects, such as `cd`, changes nothing on its own."""
         return self.language == "shell"
 
 
@@ -109,7 +109,7 @@ class Effects:
 
     @property
     def unknown(self) -> bool:
-        """Whether it contains anything that static analysis can't predict."""
+        """Return whether it contains anything that static analysis can't predict."""
         return bool(self.of("unknown"))
 
     def changes(self, look: Look | None = None) -> dict[str, list[str]]:

@@ -71,7 +71,7 @@ class CodeLocation:
         return self._placed(effect, full)
 
     def settled(self, effect: Effect) -> Effect:
-        """The same, with the links that the code has made later: a loop or a function may do it once more."""
+        """Follow the links that the code has made later, too: a loop or a function may use the path again."""
         if effect.place != "workspace" or effect.operation == "rename":
             return effect
         return self._placed(effect, self.full(effect.full, itself=_is_itself(effect.kind, effect.operation)))
@@ -87,7 +87,7 @@ class CodeLocation:
         return replace(effect, place="workspace", full=full)
 
     def full(self, text: str, itself: bool = False) -> str | None:
-        """The absolute path, or with `itself` that of a link of the code; None if even its beginning is unknown."""
+        """Return the absolute path, or with `itself` that of a link of the code; None if its beginning is unknown."""
         path = expanded(text)
         if not path.startswith("/"):
             if not path or path.startswith(HOLE) or self.cwd is None:
@@ -106,7 +106,7 @@ class CodeLocation:
         return folder and f"{folder.rstrip('/')}/{rest}"
 
     def _followed(self, path: str, itself: bool = False) -> str | None:
-        """The path behind all links, also those that the code makes; None if one leads to an unknown place."""
+        """Return the path behind all links, also those that the code makes; None if one leads to an unknown place."""
         if not (self._links or self._copies):
             return _real(path)
         left, full = path.split("/")[::-1], ""
@@ -130,7 +130,7 @@ class CodeLocation:
         return None
 
     def _target(self, full: str) -> str | None:
-        """What a link contains; empty if there is none, None if it is unknown."""
+        """Return what a link contains; empty if there is none, None if it is unknown."""
         for at in self._origins(full):
             if at in self._links:
                 return self._links[at]
@@ -139,7 +139,7 @@ class CodeLocation:
         return ""
 
     def _origins(self, full: str) -> Iterator[str]:
-        """The path, and where its content comes from if the code has copied or renamed it."""
+        """Return the path, and where its content comes from if the code has copied or renamed it."""
         for _ in range(_MAX_ORIGINS):
             yield full
             target = full
@@ -168,7 +168,7 @@ class CodeLocation:
         return not all(end and is_inside(end, self.workspace) for end in ends)
 
     def link(self, text: str, target: str, hard: bool = False) -> None:
-        """A link is made there; `target` counts from its folder, or for a hard link from where the code is."""
+        """Record a new link; `target` counts from its folder, or for a hard link from where the code is."""
         full, target = self.full(text, itself=True), expanded(target)
         if hard and not target.startswith(("/", HOLE)):
             target = f"{self.cwd}/{target}" if self.cwd else HOLE

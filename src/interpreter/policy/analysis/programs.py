@@ -54,7 +54,7 @@ class CommandCall(NamedTuple):
 
     @property
     def plain(self) -> list[str]:
-        """The arguments that are not options."""
+        """Return the arguments that are not options."""
         return [word for word in self.arguments if not word.startswith("-")]
 
 

@@ -195,7 +195,7 @@ class _Look:
             left += reversed(list(ast.iter_child_nodes(node)))
 
     def defines(self, steps: list[StepEffects]) -> dict[str, tuple[Effect, ...]]:
-        """The functions of the block, the modules that it does not know, and what it has given other names."""
+        """Return the functions of the block, the modules that it does not know, and what it has given other names."""
         definitions = dict(self.modules)
         own = (step for step in steps if re.match(r"duckdb\.\w+\(", step.text))  # DuckDB's own connection lasts
         if attached := tuple(effect for step in own for effect in step.effects if effect.kind == "database"):

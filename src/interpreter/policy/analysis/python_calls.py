@@ -45,7 +45,7 @@ class Called(NamedTuple):
 
     @property
     def spread(self) -> bool:
-        """Whether it has arguments that are only known at run time (`*args`, `**options`)."""
+        """Return whether it has arguments that are only known at run time (`*args`, `**options`)."""
         if self.node is None:
             return True
         stars = any(isinstance(each, ast.Starred) for each in self.node.args)
@@ -278,7 +278,7 @@ def _change_database(called: Called, paths: list[str]) -> None:
 
 
 def _connected(called: Called) -> list[str]:
-    """The files of the databases that the call may reach; an empty text is one in memory, a hole an unknown one."""
+    """Return the files of the databases that the call may reach: an empty text for one in memory, a hole if unknown."""
     values = called.values
     if re.fullmatch(r"(duckdb|polars)\.\w+", called.name):
         return [""]
@@ -311,7 +311,7 @@ def _database_file(call: ast.Call, called: Called) -> str:
 
 
 def _file_at(address: str, called: Called, is_noted: bool = False) -> str:
-    """The file of a database at an address such as `sqlite:///a.db`; a hole for one on a server."""
+    """Return the file of a database at an address such as `sqlite:///a.db`; a hole for one on a server."""
     if address.startswith("sqlite"):
         return address.partition(":///")[2]
     if "://" in address and not is_noted:

@@ -83,7 +83,7 @@ def analyze(
 
 
 def note_database_file(path: str, changes: bool, doing: StepEffects) -> None:
-    """A database file is opened, and perhaps changed; a path that is empty or `:memory:` is none."""
+    """Record that a database file is opened, and perhaps changed; an empty path or `:memory:` is no file."""
     if path.startswith(CLOUD):
         doing.network("api.motherduck.com", "send")
     elif path and not path.startswith((":memory:", "file::memory:")):

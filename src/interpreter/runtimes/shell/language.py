@@ -315,7 +315,7 @@ class Shell(built_in.Shell, LiveLanguage):
         return self._state is not None or super().has_begun()
 
     def hand_over(self, other: Shell, before: int | None) -> Restored:
-        """The saved state: a new shell starts from there; background jobs stay with this one."""
+        """Give the saved state: a new shell starts from there; background jobs stay with this one."""
         state = self._present_state() if before is None else self._state_before_block(before)
         other._state, other._state_in = state, other.context.containment
         return Restored()

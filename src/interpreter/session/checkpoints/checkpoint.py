@@ -50,17 +50,17 @@ class Checkpoint:
 
     @property
     def begins_turn(self) -> bool:
-        """Whether a plain undo goes back to a checkpoint such as this."""
+        """Return whether a plain undo goes back to a checkpoint such as this."""
         return self.kind != "block"
 
     @property
     def code(self) -> str | None:
-        """The code of a block, if the conversation has it."""
+        """Return the code of a block, if the conversation has it."""
         message = self.anchor if not self.behind else None
         return str(message.get("content")) if message is not None and message.get("type") == "code" else None
 
     def irreversible(self, workspace: str | None, registry: Registry) -> tuple[str, ...]:
-        """What the block certainly did that undo can't restore, judging by its code."""
+        """List what the block certainly did that undo can't restore, judging by its code."""
         if self.code is None or self.language is None:
             return ()
         from interpreter.policy.analysis import EffectStep, analyze, reversibility
@@ -99,7 +99,7 @@ def label_of(text: object) -> str:
 
 
 def undone_in_words(files: Sequence[Checkpoint], variables: Sequence[Checkpoint], record: FileRecord | None) -> str:
-    """What the model cannot know: blocks whose files or variables were undone without the conversation; else empty."""
+    """Tell the model which files or variables were undone without the conversation; empty if none were."""
     from interpreter.workspace.tree import repository_of
 
     def blocks(checkpoints: Sequence[Checkpoint]) -> str:
@@ -140,7 +140,7 @@ class Conversation:
 
     @property
     def tail(self) -> list[Message]:
-        """What was undone and can be redone."""
+        """Return what was undone and can be redone."""
         if self._tail and len(self.messages) != self._left:
             self._tail, self.changed = [], True
         return self._tail
@@ -150,11 +150,11 @@ class Conversation:
         self._tail, self._left, self.changed = list(tail), len(self.messages), False
 
     def whole(self) -> list[Message]:
-        """All messages, with those that were undone last."""
+        """Return all messages, with those that were undone last."""
         return [*self.messages, *self.tail]
 
     def find(self, checkpoint: Checkpoint) -> int | None:
-        """Where a checkpoint is among all messages; None if its message is gone."""
+        """Find a checkpoint among all messages; None if its message is gone."""
         whole = self.whole()
         at = checkpoint.at - checkpoint.behind
         if checkpoint.anchor is None:
@@ -176,12 +176,12 @@ class Conversation:
 
 
 def last_request(messages: Sequence[Message]) -> int:
-    """Where what the user said last begins; the end if they have said nothing."""
+    """Return where the user's last request begins; the end if there is none."""
     return next((at for at in reversed(range(len(messages))) if begins_request(messages, at)), len(messages))
 
 
 def begins_request(messages: Sequence[Message], at: int) -> bool:
-    """Whether this is the first message of something that the user said. Attachments follow the words."""
+    """Check whether a message begins a request of the user. Attachments follow the words."""
     message, follows = messages[at], at > 0 and messages[at - 1].get("role") == "user"
     return message.get("role") == "user" and not (follows and message.get("type") in ("file", "image"))
 
@@ -231,7 +231,7 @@ class UndoPlan:
 
     @property
     def certain(self) -> list[Step]:
-        """What is done to files that are as the blocks left them."""
+        """Return the changes to files that are as the blocks left them."""
         from interpreter.workspace.restore import select_steps
 
         folders = self.repositories.folders if self.repositories is not None else ()
@@ -239,13 +239,13 @@ class UndoPlan:
 
     @property
     def drifted(self) -> list[Step]:
-        """The files that other programs have changed since, and that can be restored."""
+        """Return the files that other programs have changed since, and that can be restored."""
         drift = self.files.drift if self.files is not None else ()
         return [step for step in drift if step.repository is None and not step.impossible]
 
     @property
     def changes_files(self) -> bool:
-        """Whether anything on the disk would change, or could; then a person should be asked."""
+        """Return whether anything on the disk would change, or could; then a person should be asked."""
         return bool(self.certain or self.drifted)
 
     @property
@@ -263,12 +263,12 @@ class UndoResult:
 
     @property
     def restored(self) -> tuple[str, ...]:
-        """The paths of the files that were restored."""
+        """Return the paths of the files that were restored."""
         return self.files.restored if self.files is not None else ()
 
     @property
     def sentences(self) -> list[str]:
-        """What could not be restored, or is not as it was; empty if there is nothing to say."""
+        """List what could not be restored, or is not as it was; empty if there is nothing to say."""
         said = [f"{language}: {how}" for language, how in self.variables.items() if str(how)]
         left_alone = (each for each in self.plan.variables if each.obstacle is not None)
         said += [each.sentence for each in left_alone if each.language not in self.variables]

@@ -47,7 +47,7 @@ class FileStore:
         self._tidied = False
 
     def record(self) -> FileRecord | None:
-        """The record, opened or moved if necessary; None if there is none, and then `off` says why."""
+        """Return the record, opened or moved if necessary; None if there is none, and then `off` says why."""
         agent = self._agent
         self.off = "" if agent.settings.undo_files else OFF
         if not CONFINED:
@@ -75,7 +75,7 @@ class FileStore:
         return self._record
 
     def required_record(self) -> FileRecord:
-        """The record; UndoError if there is none."""
+        """Return the record; UndoError if there is none."""
         record = self.record()
         if record is None:
             raise UndoError(self.off)
@@ -92,7 +92,7 @@ class FileStore:
             self._preparing.start()
 
     def is_read(self) -> bool:
-        """Whether the workspace has been read for the first time, so that undo covers it; waits a moment for that."""
+        """Check whether the workspace has been read, so that undo covers it; wait a moment for the first reading."""
         record = self.record()
         if record is not None and not record.is_read:
             self.prepare()
@@ -115,7 +115,7 @@ class FileStore:
             trim(folder)
 
     def close(self) -> None:
-        """The session ends: keep what undo needs, and no more."""
+        """End the session: keep what undo needs, and no more."""
         if self._finalizer is not None:
             self._finalizer()
         self._record = self.root = self._finalizer = None

@@ -48,7 +48,7 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 def _locked(method: Method) -> Method:
-    """A turn begins without the session's lane, while blocks of others run or are undone."""
+    """Hold the lock: a turn begins without the session's lane, while blocks of others run or are undone."""
 
     @wraps(method)
     def locked(self: Timeline, *args: Any, **kwargs: Any) -> Any:
@@ -86,7 +86,7 @@ class Timeline:
 
     @_locked
     def tell_model(self, by: Agent) -> None:
-        """The user has said something, which is in the messages already: say before it what else was undone."""
+        """Say before the user's new message, which is in the messages already, what else was undone."""
         self._collect_news()
         news, self._news = self._news, []
         if news:
@@ -105,28 +105,28 @@ class Timeline:
 
     @_locked
     def conversation_of(self, by: Agent) -> Conversation:
-        """The conversation of an agent that acts in this session."""
+        """Return the conversation of an agent that acts in this session."""
         return self._conversations.setdefault(id(by), Conversation(by))
 
     @property
     def conversations(self) -> list[Conversation]:
-        """All that this session has, its own first."""
+        """Return all conversations of this session, its own first."""
         return list(self._conversations.values())
 
     def _agent_of(self, actor: Actor | None) -> Agent:
-        """Whose conversation an actor's actions belong to."""
+        """Find the agent whose conversation an actor's actions belong to."""
         chain = actor.chain() if actor is not None else ()
         return next((self.agents[each.id] for each in chain if each.id in self.agents), self._agent)
 
     def before(self, action: Action) -> list[Chunk]:
-        """An action that can be undone is about to run; returns what the user should know first."""
+        """Prepare for an action that can be undone; return what the user should know first."""
         by = self._agent_of(action.actor)
         language, code = (action.language, action.code) if isinstance(action, Block) else (action.kind, "")
         return self.before_block(language, code or action.describe(), bool(action.turn), by)
 
     @_locked
     def before_block(self, language: str, code: str, in_turn: bool = False, by: Agent | None = None) -> list[Chunk]:
-        """A block is about to run; returns what the user should know first."""
+        """Prepare for a block; return what the user should know first."""
         by = by or self._agent
         last = by.messages[-1] if by.messages else None
         is_code = last is not None and last.get("type") == "code" and last.get("content") == code
@@ -204,12 +204,12 @@ class Timeline:
 
     @property
     def present(self) -> int:
-        """The place behind the last checkpoint: now, when nothing is undone."""
+        """Return the place behind the last checkpoint: now, when nothing is undone."""
         return len(self.checkpoints)
 
     @property
     def blocks(self) -> list[Checkpoint]:
-        """The blocks whose files are in force, oldest first."""
+        """Return the blocks whose files are in force, oldest first."""
         return [each for each in self.checkpoints[: self.places["files"]] if each.kind != "turn"]
 
     def place_of(self, checkpoint: int) -> int:
@@ -224,7 +224,7 @@ class Timeline:
     def destination(
         self, kind: Literal["undo", "redo"], count: int = 1, parts: Collection[Part] = PARTS, blocks: bool = False
     ) -> int:
-        """The place that is `count` turns, or blocks, before the current one (undo) or after it (redo)."""
+        """Return the place that is `count` turns, or blocks, before the current one (undo) or after it (redo)."""
         self._find_files()
         if kind == "undo":
             self.adopt()
@@ -240,7 +240,7 @@ class Timeline:
         return places[count - 1]
 
     def at(self, to: int, conversation: Conversation | None = None) -> int:
-        """How many messages a conversation has at a place; by default the session's own."""
+        """Return how many messages a conversation has at a place; by default the session's own."""
         conversation = conversation or self._conversation
         for checkpoint in self.checkpoints[to:]:
             if self._belongs(checkpoint, conversation):
@@ -274,16 +274,16 @@ class Timeline:
     # -- the files -----------------------------------------------------------------------------------------------
 
     def changes(self, checkpoint: int) -> Changes | None:
-        """What a block changed; None if that is unknown."""
+        """Return what a block changed; None if that is unknown."""
         record = self.files.record()
         return record.changes(checkpoint) if record is not None else None
 
     def diff(self, checkpoint: int, data: bool = False) -> dict[str, str]:
-        """What a block changed, as a unified diff for each path; with `data`, tables as rows, columns and cells."""
+        """Return a unified diff for each path that a block changed; with `data`, tables as rows, columns and cells."""
         return self.files.required_record().diff(checkpoint, data, self.read_tables)
 
     def read_tables(self, kind: str, contents: Sequence[bytes | None], seconds: float) -> Any:
-        """The tables in the contents of an Excel or Parquet file, read where the session is."""
+        """Return the tables in the contents of an Excel or Parquet file, read where the session is."""
         from interpreter.computer_api.at_session import read_tables
 
         if self._agent.computer.machine is not None:
@@ -291,12 +291,12 @@ class Timeline:
         return read_tables(self._agent.computer, kind, contents, seconds)
 
     def drift_diff(self, plan: UndoPlan, path: str) -> str:
-        """The diff from a file as it is now, changed by another program, to what would be restored."""
+        """Return the diff from a file as it is now, changed by another program, to what would be restored."""
         steps = plan.files.steps if plan.files is not None else ()
         return next((self.files.required_record().drift_diff(step) for step in steps if step.path == path), "")
 
     def why(self, path: str, line: int | None = None) -> Checkpoint | None:
-        """The block that made a file, or one of its lines, what it is; None if it was no block of this session."""
+        """Find the block that last changed a file, or one of its lines; None if it was no block of this session."""
         block = self.files.required_record().why(path, line)
         return next((each for each in self.checkpoints if block is not None and each.id == int(block)), None)
 
@@ -327,12 +327,12 @@ class Timeline:
             self.places["files"] = place - (place > 0 and self.checkpoints[place - 1].kind == "turn")
 
     def _ahead(self, record: FileRecord) -> list[str]:
-        """The blocks whose files can be redone; the record keeps others until the next block runs."""
+        """Return the blocks whose files can be redone; the record keeps others until the next block runs."""
         known = {each.id for each in self.checkpoints}
         return [block for block in record.undone if int(block) in known]
 
     def _first_id(self, place: int) -> int:
-        """The lowest id of blocks behind a place."""
+        """Return the lowest id of blocks behind a place."""
         return self.checkpoints[place].id if place < self.present else self._newest + 1
 
     # -- planning ------------------------------------------------------------------------------------------------
@@ -452,7 +452,7 @@ class Timeline:
         return result
 
     def other_actors(self, plan: UndoPlan, by: Agent) -> set[str]:
-        """Who else did something that a plan undoes or redoes."""
+        """Name the other actors whose actions a plan undoes or redoes."""
         own, agent = self.conversation_of(by), self._agent.actor.id
         return {each.actor or agent for each in plan.checkpoints if not self._belongs(each, own)}
 

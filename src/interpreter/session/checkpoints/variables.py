@@ -42,7 +42,7 @@ class SavedVariables:
         self.found: dict[str, dict[str, Any]] = {}  # what an earlier run saved, by language, as its journal has it
 
     def resume(self, session: SavedSession) -> None:
-        """The session was resumed: this is what its journal says."""
+        """Take over what the journal of a resumed session says."""
         self._known, self.found = dict.fromkeys(session.variables, -1), dict(session.variables)
 
     # -- saving --------------------------------------------------------------------------------------------------
@@ -124,7 +124,7 @@ class SavedVariables:
         return outcomes
 
     def _read(self, language: str, entry: dict[str, Any]) -> bytes:
-        """The bytes that the journal names, if they may be loaded here."""
+        """Return the bytes that the journal names, if they may be loaded here."""
         from interpreter.sandbox.sandbox import Sandbox
 
         folder, present = self._agent.journal.path, _sandbox_of(self._agent.computer.context.containment)

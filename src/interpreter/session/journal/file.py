@@ -139,7 +139,7 @@ class Blobs:
         return {"sha256": name, "encoding": encoding, "bytes": len(data)}
 
     def get(self, reference: Reference) -> str:
-        """The text again, exactly as it was; OSError if it is not there."""
+        """Return the text exactly as it was; OSError if it is missing."""
         data = (self.folder / str(reference["sha256"])).read_bytes()
         if reference["encoding"] == "base64":
             return base64.b64encode(data).decode("ascii")
@@ -148,7 +148,7 @@ class Blobs:
     # -- messages ------------------------------------------------------------------------------------------------
 
     def pack(self, message: Message) -> dict[str, Any]:
-        """A message as the journal has it: a large content is a reference."""
+        """Convert a message to the journal's form: a large content becomes a reference."""
         content = message.get("content")
         if not isinstance(content, str) or len(content) < MIN_BLOB_LENGTH:
             return dict(message)
@@ -220,7 +220,7 @@ def usage_from(data: dict[str, Any]) -> Usage:
 
 
 def read_summary(path: Path) -> Facts:
-    """The summary, and what has been written behind it since: a crash, or a turn that is running."""
+    """Read the summary, and what was written after it: by a crash, or by a turn that is running."""
     size = (path / NAME).stat().st_size
     length, facts = 0, Facts()
     # Where there is none, or it is damaged, the journal has it all.
@@ -239,7 +239,7 @@ def read_summary(path: Path) -> Facts:
 
 
 def new_folder(root: Path) -> Path:
-    """A folder with a name that no session has."""
+    """Make a folder with a name that no session has."""
     make_folder(root)
     while True:
         folder = root / secrets.token_hex(4)
@@ -249,7 +249,7 @@ def new_folder(root: Path) -> Path:
 
 
 def copy_session(session: Path, root: Path) -> Path:
-    """A copy of a session as it is now; blobs and saved variables are shared."""
+    """Copy a session as it is now; blobs and saved variables are shared."""
     folder = new_folder(root)
     shutil.copyfile(session / NAME, folder / NAME)
     (folder / NAME).chmod(0o600)
@@ -409,7 +409,7 @@ class JournalWriter:
             self._more(self.known[-1], whole=True)
 
     def _form(self, message: Message, whole: bool) -> Message:
-        """The message as it is written; the more work that was, the longer until the next time."""
+        """Return the message as it is written. The more work that is, the longer the wait until the next time."""
         self._due = 0.0
         if self._secrets is None:
             return message
@@ -486,7 +486,7 @@ class JournalWriter:
 
 
 def redact_message(message: Message, secrets: Secrets, whole: bool = True) -> tuple[Message, bool]:
-    """A message without the secrets that code printed, and whether some of it was held back.
+    """Return a message without the secrets that code printed, and whether some of it was held back.
 
     As long as it is not whole, its last word is held back: it may be the beginning of a secret. No secret has spaces in
     it but private keys, and those are found by their first line.
@@ -518,7 +518,7 @@ class Splice(NamedTuple):
 
 
 def splice(old: Sequence[Message], new: Sequence[Message]) -> Splice | None:
-    """The one place where two lists of messages differ; None if they are equal."""
+    """Find the one place where two lists of messages differ; None if they are equal."""
     shorter = min(len(old), len(new))
     at = 0
     while at < shorter and old[at] == new[at]:
@@ -532,7 +532,7 @@ def splice(old: Sequence[Message], new: Sequence[Message]) -> Splice | None:
 
 
 def growth(old: Message, new: Message) -> dict[str, Any] | None:
-    """How a message has grown: `keep` so many characters of its content, add `text`, `set` other fields.
+    """Describe how a message has grown: `keep` so many characters of its content, add `text`, `set` other fields.
 
     An empty dict if it is the same, None if it is another message.
     """
@@ -553,7 +553,7 @@ def growth(old: Message, new: Message) -> dict[str, Any] | None:
 
 
 def copy_of(message: Message) -> Message:
-    """A copy to compare with later; texts are shared, what can change inside is not."""
+    """Copy a message to compare with later; texts are shared, what can change inside is not."""
     content = message.get("content")
     if content is None or isinstance(content, str):
         return message.copy()

@@ -115,7 +115,7 @@ class SavedSession:
 
     @property
     def usage(self) -> Usage:
-        """What all requests of the session used."""
+        """Return what all requests of the session used."""
         return self.facts.usage
 
     @cached_property
@@ -210,7 +210,7 @@ class SavedSession:
 
 
 def past_events(folder: Path) -> Iterator[LogEntry]:
-    """The events of a session as its journal has them, in order.
+    """Yield the events of a session in order, as its journal has them.
 
     A text is whole here, and without secrets. Journals of earlier versions have no numbers: their messages are counted.
     """
@@ -269,7 +269,7 @@ class Summary:
 
 
 def listed(root: str | Path) -> list[Summary]:
-    """All sessions and the conversation files of 0.4.3 in a folder, the newest first."""
+    """List all sessions and the conversation files of 0.4.3 in a folder, the newest first."""
     try:
         with os.scandir(root) as listing:
             found = list(listing)
@@ -290,7 +290,7 @@ def listed(root: str | Path) -> list[Summary]:
 
 
 def find(root: str | Path, beginning: str) -> Summary:
-    """The session whose id begins so; or a conversation file of 0.4.3, by its name or its path."""
+    """Find a session by the beginning of its id, or a conversation file of 0.4.3 by its name or path."""
     if beginning.endswith(".json") and os.path.isfile(beginning):
         path = Path(beginning).resolve()
         return Summary(path, Facts(path.name), is_original=True)
@@ -307,7 +307,7 @@ def find(root: str | Path, beginning: str) -> Summary:
 
 
 def last_in(root: str | Path, folder: str) -> Summary:
-    """The newest session that was last used in a folder."""
+    """Find the newest session that was last used in a folder."""
     for row in listed(root):
         if row.facts.folder == folder:
             return row
@@ -317,7 +317,7 @@ def last_in(root: str | Path, folder: str) -> Summary:
 
 
 def title_of(messages: Sequence[Message]) -> str:
-    """The first words that the user said, in one line."""
+    """Return the first words that the user said, in one line."""
     for message in messages:
         content = message.get("content")
         is_text = message.get("role") == "user" and message.get("type", "message") == "message"
@@ -345,7 +345,7 @@ def _original_summary(file: os.DirEntry[str]) -> Summary:
 
 
 def read_original(path: str | Path) -> list[Message]:
-    """The messages of such a file; ConversationFileError if it is none."""
+    """Return the messages of such a file; ConversationFileError if it is none."""
     try:
         messages: Any = json.loads(files.read_bytes(path))
     except OSError as error:
@@ -358,7 +358,7 @@ def read_original(path: str | Path) -> list[Message]:
 
 
 def original_name(messages: Sequence[Message], folder: Path) -> str:
-    """The name that 0.4.3 would give to the file of a new conversation; never one that exists."""
+    """Return the name that 0.4.3 would give to the file of a new conversation; never one that exists."""
     words = messages[0].get("content") if messages else ""
     beginning = words[:25] if isinstance(words, str) else ""
     said = "_".join(beginning.split(" ")[:-1]) if " " in beginning else beginning[:15]
@@ -441,7 +441,7 @@ Entry = Said | RecordedBlock | RecordedToolCall | Shown
 
 
 def entries_from_messages(messages: Iterable[Message]) -> list[Entry]:
-    """The entries of a plain list of messages, which knows less than a journal.
+    """Return the entries of a plain list of messages, which knows less than a journal.
 
     Blocks are numbered in order. A block without output was not run; who approved it is unknown.
     """
@@ -449,7 +449,7 @@ def entries_from_messages(messages: Iterable[Message]) -> list[Entry]:
 
 
 def entries_from_session(session: SavedSession) -> list[Entry]:
-    """The same with times, and with what only the journal knows of a block."""
+    """Yield the same with times, and with what only the journal knows of a block."""
     records = {record.at: record for record in session.blocks}
     found: list[Entry] = []
     for place, entry in _placed_entries(session.messages):

@@ -74,7 +74,7 @@ class Recorder:
 
     @contextmanager
     def _recording(self) -> Iterator[JournalWriter | None]:
-        """The writer, None if none works. Other threads wait, and a full disk does not stop the chat."""
+        """Give the writer, None if none works. Other threads wait, and a full disk does not stop the chat."""
         with self._lock:
             try:
                 yield None if self._broken else self._writer
@@ -89,17 +89,17 @@ class Recorder:
 
     @property
     def id(self) -> str | None:
-        """The session's id, None as long as nothing is written."""
+        """Return the session's id, None as long as nothing is written."""
         return self._writer.facts.id if self._writer else None
 
     @property
     def path(self) -> Path | None:
-        """The session's folder, None as long as nothing is written."""
+        """Return the session's folder, None as long as nothing is written."""
         return self._writer.folder if self._writer else None
 
     @property
     def block(self) -> int | None:
-        """The number of the block that was proposed last."""
+        """Return the number of the block that was proposed last."""
         return self._writer.blocks if self._writer else None
 
     @property
@@ -108,19 +108,19 @@ class Recorder:
 
     @property
     def usage(self) -> Usage:
-        """What the session has used and cost, earlier runs of it included."""
+        """Return what the session has used and cost, earlier runs of it included."""
         more, less = self._agent.llm.usage, self._earlier_usage
         counts = {name: count - getattr(less, name) for name, count in asdict(more).items() if name != "estimated"}
         return Usage(**counts, estimated=more.estimated)
 
     @property
     def is_in_step(self) -> bool:
-        """Whether the record has the whole conversation."""
+        """Return whether the record has the whole conversation."""
         writer = None if self._broken else self._writer
         return writer is not None and writer.known == self._agent.messages
 
     def read(self) -> SavedSession | None:
-        """The session as its journal has it now, None if there is none."""
+        """Read the session as its journal has it now, None if there is none."""
         self.sync()
         return SavedSession.open(self._writer.folder) if self._writer else None
 
@@ -133,7 +133,7 @@ class Recorder:
     # -- a turn --------------------------------------------------------------------------------------------------
 
     def open(self) -> None:
-        """A turn begins: have a journal for it, if conversations are saved."""
+        """Have a journal for the turn that begins, if conversations are saved."""
         with self._recording():
             if not self._agent.settings.conversation_history:
                 self._leave()
@@ -155,7 +155,7 @@ class Recorder:
                 writer.write("renamed", title=title_of(self._agent.messages))
 
     def begin_turn(self, fold: Fold, ids: Ids = NO_IDS) -> None:
-        """The user has said something: publish and record it, and all other changes since the last turn."""
+        """Publish and record the user's message, and all other changes since the last turn."""
         self.announce(ids, fold)
         with self._recording() as writer:
             if writer is not None and self._resumed:
@@ -163,7 +163,7 @@ class Recorder:
                 self._resumed = False
 
     def add(self, chunk: Chunk, number: int = 0, ids: Ids = NO_IDS) -> None:
-        """A chunk of the turn; the fold has taken it."""
+        """Add a chunk of the turn, which is already part of the messages."""
         if self._writer is None:
             return
         with self._recording() as writer:
@@ -176,7 +176,7 @@ class Recorder:
             writer.add(chunk)
 
     def record(self, number: int, kind: str, data: dict[str, Any], ids: Ids) -> None:
-        """An event of the session that is no chunk: an action, an answer, a plan."""
+        """Record an event of the session that is no chunk: an action, an answer, a plan."""
         with self._recording() as writer:
             if writer is not None:
                 writer.write_open_text()
@@ -220,7 +220,7 @@ class Recorder:
                 writer.write(event, **fields)
 
     def end_turn(self) -> None:
-        """The turn is over, however it ended."""
+        """Note the end of the turn, however it ended."""
         error, agent = sys.exception(), self._agent
         how = {"error": type(error).__name__} if error is not None else {}
         with self._recording() as writer:
@@ -321,7 +321,7 @@ class Recorder:
         self._note = text
 
     def reset(self) -> None:
-        """The conversation is forgotten: the session ends here, and the next message begins another."""
+        """End the session, because the conversation is forgotten; the next message begins another."""
         with self._lock:
             self.sync()
             self.write("reset")
@@ -360,7 +360,7 @@ class Recorder:
         return JournalWriter(journal, folder, facts, lambda: self._agent.messages, lambda: self.usage, secrets=secrets)
 
     def stored_messages(self) -> list[Message]:
-        """The conversation without the secrets that code printed, or as it is if `redact_journal` is off."""
+        """Return the conversation without the secrets that code printed, or as it is if `redact_journal` is off."""
         secrets, messages = self._secrets(), self._agent.messages
         if secrets is None:
             return [*messages]
@@ -414,6 +414,6 @@ class Recorder:
 
 
 def _stamp(number: int, ids: Ids) -> dict[str, Any]:
-    """What an entry says of the event it belongs to."""
+    """Return the fields of an entry that identify its event."""
     known = {"n": number, "turn": ids.turn, "action": ids.action, "actor": ids.actor}
     return {name: value for name, value in known.items() if value}

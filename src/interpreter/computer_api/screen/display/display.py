@@ -363,7 +363,7 @@ class Display(ComputerTool):
 
     @property
     def _screen(self) -> Screen:
-        """The screen that the environment names now."""
+        """Return the screen that the environment names now."""
         names = tuple(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY"))
         if self._opened is None or self._opened[0] != names or self._opened[1].closed:
             self._opened = (names, open_screen())

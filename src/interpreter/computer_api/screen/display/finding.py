@@ -131,7 +131,7 @@ class ScreenView:
 
     @cached_property
     def tree(self) -> AccessibilityTree:
-        """The elements of the programs; empty if they cannot be read."""
+        """Return the elements of the programs; empty if they cannot be read."""
         known = {window.pid for window in self.windows if not window.popup}
         pids = frozenset(pid for pid in known if pid is not None)
         try:

@@ -33,7 +33,7 @@ class PythonE2B(BaseLanguage):
             yield {"type": "console", "format": "output", "content": done.error.traceback, "stream": "stderr"}
 
     def stop(self):
-        """A block in the sandbox ends on its own."""
+        """Do nothing: a block in the sandbox ends on its own."""
 
     def terminate(self):
         if self._sandbox is not None:

@@ -35,7 +35,7 @@ _UNFINISHED = re.compile(r"(?:\x1b(?:\[[0-?]*[ -/]*|\][^\x07\x1b]*\x1b?|[PX^_][^
 
 
 def _rgb(color: list[int]) -> tuple[int, ...]:
-    """The colour behind `38;`: `5;N` of the palette, or `2;R;G;B`."""
+    """Return the colour behind `38;`: `5;N` of the palette, or `2;R;G;B`."""
     kind, *_, number = color
     if kind != 5:
         return tuple([0, 0, *color[1:]][-3:])

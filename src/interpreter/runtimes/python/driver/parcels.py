@@ -46,7 +46,7 @@ class Picture:
         return self.width, self.height
 
     def on_screen(self, x: float, y: float) -> tuple:  # type: ignore[type-arg]
-        """The place on the screen of a place in the picture."""
+        """Return the place on the screen of a place in the picture."""
         return self.left + x * self.scale, self.top + y * self.scale
 
     def pil(self) -> Any:
@@ -58,7 +58,7 @@ class Picture:
         return image
 
     def __getattr__(self, name: str) -> Any:
-        """What a Pillow image has, as in 0.4.3: `crop`, `resize`, `getpixel` ..."""
+        """Offer what a Pillow image has, as in 0.4.3: `crop`, `resize`, `getpixel` ..."""
         if name.startswith("_"):
             raise AttributeError(name)
         return getattr(self.pil(), name)

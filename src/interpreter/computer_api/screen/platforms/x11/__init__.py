@@ -46,7 +46,7 @@ class X11Connection(AbstractContextManager["X11Connection"]):
         exchange = protocol.send_and_recv
 
         def send_and_recv(*args: Any, **kwargs: Any) -> None:
-            """An interrupt during an exchange leaves it incomplete, and the next caller would wait forever: end it."""
+            """End the connection if an interrupt cuts an exchange short: the next caller would wait forever."""
             try:
                 exchange(*args, **kwargs)
             except KeyboardInterrupt:
@@ -64,7 +64,7 @@ class X11Connection(AbstractContextManager["X11Connection"]):
 
     @property
     def is_lost(self) -> bool:
-        """Whether it has ended without us: the server went away, or an exchange was interrupted."""
+        """Return whether it has ended without us: the server went away, or an exchange was interrupted."""
         return self.display.display.socket_error is not None
 
     def atom(self, name: str) -> int:
