@@ -162,7 +162,9 @@ class Agent:
         if part.when and not getattr(owner, leaf):
             return False
         folders = {"config": our_folder(), "workspace": self.session.workspace()} if part.files else {}
-        return not part.files or any(os.path.exists(file.format(**folders)) for file in part.files)
+        paths = [file.format(**folders) for file in part.files]
+        # An empty folder is one that a sandbox keeps code from making, such as `.git`.
+        return not paths or any(os.path.isfile(path) or (os.path.isdir(path) and os.listdir(path)) for path in paths)
 
     @cached_property
     def _toolbox(self) -> Toolbox:
