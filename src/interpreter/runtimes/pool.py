@@ -487,12 +487,9 @@ class RuntimePool:
 
     def resend_cwd(self) -> None:
         """Tell each runtime its folder again: restored files may have replaced it by another one of that name."""
-        from interpreter.runtimes.live import LiveLanguage
-
         self.context.leave_lost_folder()
-        for instance in list(self._running.values()):
-            if isinstance(instance, LiveLanguage):
-                instance.known_cwd = None
+        for live in self._live():
+            live.known_cwd = None
 
     def state(self, language: str) -> int | None:
         """Return the present state of one language; None if it cannot return to states."""
@@ -501,22 +498,25 @@ class RuntimePool:
 
     def save(self, most: int, seconds: float, known: Mapping[str, int]) -> list[tuple[LiveLanguage, int, Saving]]:
         """Begin to save the variables of languages whose state isn't the known one; return the states' numbers."""
-        from interpreter.runtimes.live import LiveLanguage
-
         begun = []
-        for instance in list(self._running.values()):
-            if isinstance(instance, LiveLanguage) and instance.present != known.get(instance.name):
-                saving = instance.save(most, seconds)
+        for live in self._live():
+            if live.present != known.get(live.name):
+                saving = live.save(most, seconds)
                 if saving is not None:
-                    begun.append((instance, instance.present, saving))
+                    begun.append((live, live.present, saving))
         return begun
 
     def forget_snapshots(self, but: int) -> None:
         """End all but the newest `but` snapshots of each language, while no block runs."""
-        for instance in list(self._running.values()):
-            runtime = getattr(instance, "runtime", None)
-            if runtime is not None:
-                runtime.snapshots.forget(but)
+        for live in self._live():
+            if live.runtime is not None:
+                live.runtime.snapshots.forget(but)
+
+    def _live(self) -> list[LiveLanguage]:
+        """List the runtimes that are programs of their own."""
+        from interpreter.runtimes.live import LiveLanguage
+
+        return [each for each in list(self._running.values()) if isinstance(each, LiveLanguage)]
 
     def load(self, language: str, data: bytes) -> Restored:
         from interpreter.runtimes.live import LiveLanguage
