@@ -33,7 +33,7 @@ class Part(ComputerTool):
         return 2 * number
 
 
-class Gadget(ComputerTool):
+class Example(ComputerTool):
     """Says, shows, waits and fails."""
 
     def __init__(self, computer: Any) -> None:
@@ -126,9 +126,9 @@ class Gadget(ComputerTool):
 class Gizmo(ComputerTool):
     """A second tool."""
 
-    def wait_for_gadget(self) -> bool:
-        """Wait until a call of the gadget is running."""
-        return bool(self.computer.gadget.entered.wait(60))
+    def wait_for_example(self) -> bool:
+        """Wait until a call of the example is running."""
+        return bool(self.computer.example.entered.wait(60))
 
 
 class Odd(Exception):
@@ -143,15 +143,15 @@ KINDS = {"odd": Odd, "several": Several}
 
 
 def install(monkeypatch: pytest.MonkeyPatch) -> None:
-    module = types.ModuleType("interpreter.computer_api.gadget")
-    module.Gadget, module.Gizmo = Gadget, Gizmo  # type: ignore[attr-defined]
+    module = types.ModuleType("interpreter.computer_api.example")
+    module.Example, module.Gizmo = Example, Gizmo  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, module.__name__, module)
-    monkeypatch.setitem(TOOLS, "gadget", "gadget:Gadget")
-    monkeypatch.setitem(TOOLS, "gizmo", "gadget:Gizmo")
+    monkeypatch.setitem(TOOLS, "example", "example:Example")
+    monkeypatch.setitem(TOOLS, "gizmo", "example:Gizmo")
 
 
 class CallTester:
-    """An interpreter whose computer has the gadget."""
+    """An interpreter whose computer has the example."""
 
     def __init__(self, **settings: Any) -> None:
         self.interpreter = OpenInterpreter(**settings)
@@ -160,8 +160,8 @@ class CallTester:
         self._answering = ExitStack()
 
     @property
-    def gadget(self) -> Gadget:
-        tool: Gadget = self.computer.gadget
+    def example(self) -> Example:
+        tool: Example = self.computer.example
         return tool
 
     def do(self, code: str, language: str = "python") -> Ran:
@@ -182,7 +182,7 @@ class CallTester:
         """Run a block, and stop it from another thread during the call."""
 
         def stop() -> None:
-            assert getattr(self.gadget, at).wait(60)
+            assert getattr(self.example, at).wait(60)
             self.computer.stop()
 
         presser = threading.Thread(target=stop)
@@ -203,5 +203,5 @@ def tester(monkeypatch: pytest.MonkeyPatch) -> Iterator[CallTester]:
     install(monkeypatch)
     made = CallTester()
     yield made
-    made.gadget.released.set()
+    made.example.released.set()
     made.computer.terminate()

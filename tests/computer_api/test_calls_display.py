@@ -25,9 +25,9 @@ def test_nothing_hides_in_a_question_or_in_the_record(tester: CallTester) -> Non
     tester.answer_with("y")
     ran = tester.do(
         f"for hidden in {HIDDEN!a}:\n"
-        "    computer.gadget.announce(f'a{hidden}b', **{'subject': [hidden], hidden: 1, '\\u3164': 2})"
+        "    computer.example.announce(f'a{hidden}b', **{'subject': [hidden], hidden: 1, '\\u3164': 2})"
     )
-    assert len(tester.asked) == len(tester.gadget.sent) == len(HIDDEN)
+    assert len(tester.asked) == len(tester.example.sent) == len(HIDDEN)
     records = [call["told"] for call in calls_of(ran)]
     for text in (*(question.replace("\n", "") for question in tester.asked), *records):
         assert not [each for each in text if unicodedata.category(each)[0] == "C" or each in "\u3164\uffa0\u2028"]

@@ -17,26 +17,26 @@ def test_values_round_trip(tester: CallTester) -> None:
     ran = tester.do(
         """
 const assert = require('assert');
-const { gadget } = computer;
-for (const value of [null, true, 3, 2.5, 'Zoë ✓', [1, [2]]]) assert.deepStrictEqual(await gadget.echo(value), value);
-assert.deepStrictEqual(await gadget.echo([{ a: { b: 1 } }]), [{ a: { b: 1 } }]);
-assert.deepStrictEqual(await gadget.echo(1, 2, { a: 3 }), [1, 2, { a: 3 }]);
-assert.deepStrictEqual(await gadget.echo(Buffer.from([0, 255])), Buffer.from([0, 255]));
-assert.ok(Number.isNaN(await gadget.echo(NaN)));
-console.log(await gadget.kind(new Date(0)), await gadget.width, await gadget.part.twice(4), computer.gadget);
-await gadget.show('words');
+const { example } = computer;
+for (const value of [null, true, 3, 2.5, 'Zoë ✓', [1, [2]]]) assert.deepStrictEqual(await example.echo(value), value);
+assert.deepStrictEqual(await example.echo([{ a: { b: 1 } }]), [{ a: { b: 1 } }]);
+assert.deepStrictEqual(await example.echo(1, 2, { a: 3 }), [1, 2, { a: 3 }]);
+assert.deepStrictEqual(await example.echo(Buffer.from([0, 255])), Buffer.from([0, 255]));
+assert.ok(Number.isNaN(await example.echo(NaN)));
+console.log(await example.kind(new Date(0)), await example.width, await example.part.twice(4), computer.example);
+await example.show('words');
 """,
         "javascript",
     )
     assert ran.stderr == ""
-    assert ran.text == "datetime 7 8 computer.gadget\nwords\n'shown'\n"
+    assert ran.text == "datetime 7 8 computer.example\nwords\n'shown'\n"
 
 
 def test_a_picture_arrives_as_a_picture(tester: CallTester, tmp_path: Path) -> None:
     path = tmp_path / "x.png"
     ran = tester.do(
-        f"const picture = await computer.gadget.picture(); picture.save({str(path)!r});"
-        "console.log(picture, picture.left, await computer.gadget.kind(picture)); picture",
+        f"const picture = await computer.example.picture(); picture.save({str(path)!r});"
+        "console.log(picture, picture.left, await computer.example.kind(picture)); picture",
         "javascript",
     )
     assert ran.stdout == "<Picture 2 x 1> 10 Picture\n"
@@ -46,35 +46,35 @@ def test_a_picture_arrives_as_a_picture(tester: CallTester, tmp_path: Path) -> N
 
 def test_errors_keep_their_type_and_message(tester: CallTester) -> None:
     code = """
-for (const call of [() => computer.gadget.fail('ValueError'), () => computer.gadget.fail('odd'),
-                    () => computer.gadget.ecko(), () => computer.gadget.echo(() => 1)]) {
+for (const call of [() => computer.example.fail('ValueError'), () => computer.example.fail('odd'),
+                    () => computer.example.ecko(), () => computer.example.echo(() => 1)]) {
   try { await call(); } catch (error) { console.log(`${error.name}: ${error.message}`); }
 }
-await computer.gadget.fail('PermissionError', 'closed');"""
+await computer.example.fail('PermissionError', 'closed');"""
     ran = tester.do(code, "javascript")
     assert ran.stdout.splitlines() == [
         "ValueError: not today",
         "ComputerError: not today",
-        "AttributeError: There is no computer.gadget.ecko. Did you mean computer.gadget.echo?",
+        "AttributeError: There is no computer.example.ecko. Did you mean computer.example.echo?",
         "TypeError: Can't pass a function to the computer.",
     ]
     assert ran.stderr == "Uncaught PermissionError: closed\n"
 
 
 def test_calls_can_run_in_parallel(tester: CallTester) -> None:
-    code = "console.log(await Promise.all([1, 2, 3].map((each) => computer.gadget.echo(each))))"
+    code = "console.log(await Promise.all([1, 2, 3].map((each) => computer.example.echo(each))))"
     ran = tester.do(code, "javascript")
     assert ran.text == "[ 1, 2, 3 ]\n"
     assert len(calls_of(ran)) == 3
 
 
 def test_a_block_waits_for_calls_that_it_did_not_await(tester: CallTester) -> None:
-    ran = tester.do("computer.gadget.echo('late').then(console.log); 0", "javascript")
+    ran = tester.do("computer.example.echo('late').then(console.log); 0", "javascript")
     assert ran.text == "0\nlate\n"
 
 
 def test_a_call_from_an_ended_block_is_rejected(tester: CallTester) -> None:
-    bound = "const late = require('async_hooks').AsyncResource.bind(() => computer.gadget.echo(1)); 0"
+    bound = "const late = require('async_hooks').AsyncResource.bind(() => computer.example.echo(1)); 0"
     tester.do(bound, "javascript")
     ran = tester.do("try { await late() } catch (error) { console.log(error.message) }", "javascript")
     assert "the block that this belongs to has ended" in ran.text
@@ -87,5 +87,5 @@ def test_a_user_variable_named_computer_takes_precedence(tester: CallTester) -> 
 
 
 def test_computer_is_not_listed_as_a_variable(tester: CallTester) -> None:
-    tester.do("await computer.gadget.width", "javascript")
+    tester.do("await computer.example.width", "javascript")
     assert tester.computer.variables() == {}

@@ -25,18 +25,18 @@ def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> s
 def test_values_round_trip(tester: CallTester) -> None:
     ran = tester.do("""
 import datetime, pathlib
-gadget = computer.gadget
+example = computer.example
 values = [None, True, 3, 2.5, "Zoë ✓", [1, [2]], {"a": {"b": 1}}, b"\\x00\\xff", {"$odd": 1}, {1: "x"}]
-assert gadget.echo(values) == values, gadget.echo(values)
-assert gadget.echo(1, 2, a=3) == [1, 2, {"a": 3}]
-assert gadget.echo((1, 2)) == [1, 2]
-assert gadget.echo(pathlib.Path("x")) == "x"
-assert str(gadget.echo(float("nan"))) == "nan"
+assert example.echo(values) == values, example.echo(values)
+assert example.echo(1, 2, a=3) == [1, 2, {"a": 3}]
+assert example.echo((1, 2)) == [1, 2]
+assert example.echo(pathlib.Path("x")) == "x"
+assert str(example.echo(float("nan"))) == "nan"
 day = datetime.datetime(2026, 1, 2, 3, 4)
-assert gadget.echo(day) == day and gadget.kind(day.date()) == "date"
-print(gadget.width, gadget.part.twice(4), gadget.part.title)
-gadget.part.title = "mine"
-print(gadget.part.title)
+assert example.echo(day) == day and example.kind(day.date()) == "date"
+print(example.width, example.part.twice(4), example.part.title)
+example.part.title = "mine"
+print(example.part.title)
 """)
     assert ran.text == "7 8 none\nmine\n"
     assert ran.ended == "done"
@@ -44,10 +44,10 @@ print(gadget.part.title)
 
 def test_a_picture_round_trips_as_a_picture(tester: CallTester, tmp_path: Path) -> None:
     ran = tester.do(f"""
-picture = computer.gadget.picture()
+picture = computer.example.picture()
 picture.save({str(tmp_path / "x.png")!r})
 print(picture, picture.width, picture.left, picture.scale, picture.on_screen(1, 1), picture.about)
-print(picture.base64[:8], computer.gadget.kind(picture), len(picture.png))
+print(picture.base64[:8], computer.example.kind(picture), len(picture.png))
 picture
 """)
     assert ran.stdout == ("<Picture 2 x 1> 2 10 2 (12, 22) {'of': 'nothing'}\n" + f"iVBORw0K Picture {len(PNG)}\n")
@@ -59,40 +59,40 @@ def test_imports_return_the_same_object_without_loading_the_package(tester: Call
     ran = tester.do("""
 import sys
 import computer
-import computer.gadget as one
-from computer import gadget, help
-print(one is gadget is computer.gadget, one, [name for name in sys.modules if name.split(".")[0] == "interpreter"])
+import computer.example as one
+from computer import example, help
+print(one is example is computer.example, one, [name for name in sys.modules if name.split(".")[0] == "interpreter"])
 """)
-    assert ran.text == "True computer.gadget []\n"
+    assert ran.text == "True computer.example []\n"
     assert tester.computer.variables() == {}
 
 
 def test_user_code_named_computer_takes_precedence(tester: CallTester) -> None:
     Path("computer.py").write_text("mine = 'from the file'\n")
     ran = tester.do("import computer\nprint(computer.mine)\ndel computer\ncomputer = 5\nprint(computer)\ndel computer\n"
-                  "print(computer.gadget.width)")  # fmt: skip
+                  "print(computer.example.width)")  # fmt: skip
     assert ran.text == "from the file\n5\n7\n"
 
 
 def test_a_wrong_name_suggests_similar_ones(tester: CallTester) -> None:
-    ran = tester.do("for wrong in (lambda: computer.gadget.ecko, lambda: computer.mous, lambda: computer.zzz):\n"
+    ran = tester.do("for wrong in (lambda: computer.example.ecko, lambda: computer.mous, lambda: computer.zzz):\n"
                   "    try: wrong()\n    except AttributeError as error: print(error)")  # fmt: skip
     first, second, third = ran.text.splitlines()
-    assert first == "There is no computer.gadget.ecko. Did you mean computer.gadget.echo?"
+    assert first == "There is no computer.example.ecko. Did you mean computer.example.echo?"
     assert second == "There is no computer.mous. Did you mean computer.mouse?"
     assert third.startswith("There is no computer.zzz. Available: ai, browser,")
 
 
 def test_private_and_host_attributes_cannot_be_reached(tester: CallTester) -> None:
     for path in (
-        "gadget.computer",
-        "gadget._at_once",
-        "gadget.terminate",
-        "gadget.check_sending",
-        "gadget.__class__",
+        "example.computer",
+        "example._at_once",
+        "example.terminate",
+        "example.check_sending",
+        "example.__class__",
         "run",
         "interpreter",
-        "gadget.echo.__func__",
+        "example.echo.__func__",
     ):
         ran = tester.do(f"computer._ask({{'how': 'get', 'path': {path!r}}})")
         assert "There is no computer." in ran.stderr, path
@@ -114,7 +114,7 @@ def test_private_and_host_attributes_cannot_be_reached(tester: CallTester) -> No
     ),
 )
 def test_errors_keep_their_type_and_message(tester: CallTester, raised: str, caught: str) -> None:
-    ran = tester.do(f"computer.gadget.fail({raised!r}, 'no such button: Save')")
+    ran = tester.do(f"computer.example.fail({raised!r}, 'no such button: Save')")
     assert f"{caught}: " in ran.stderr
     assert "no such button: Save" in ran.stderr
     assert (
@@ -124,25 +124,25 @@ def test_errors_keep_their_type_and_message(tester: CallTester, raised: str, cau
 
 
 def test_code_can_catch_errors_of_unknown_types(tester: CallTester) -> None:
-    ran = tester.do("try: computer.gadget.fail('odd')\nexcept computer.ComputerError as error: print('caught', error)")
+    ran = tester.do("try: computer.example.fail('odd')\nexcept computer.ComputerError as error: print('caught', error)")
     assert ran.text == "caught not today\n"
 
 
 def test_the_error_names_a_value_that_cannot_be_passed(tester: CallTester) -> None:
-    assert "Can't pass a object" in tester.do("computer.gadget.thing()").stderr
-    assert "Can't pass a function" in tester.do("computer.gadget.echo(lambda: 1)").stderr
-    assert tester.do("print(computer.gadget.echo(1))").text == "1\n"
+    assert "Can't pass a object" in tester.do("computer.example.thing()").stderr
+    assert "Can't pass a function" in tester.do("computer.example.echo(lambda: 1)").stderr
+    assert tester.do("print(computer.example.echo(1))").text == "1\n"
 
 
 def test_the_error_for_wrong_arguments_shows_the_usage(tester: CallTester) -> None:
-    told = tester.do("computer.gadget.kind()").stderr
-    assert "TypeError: computer.gadget.kind: missing a required argument: 'value'" in told
-    assert "Usage: computer.gadget.kind(value)" in told
+    told = tester.do("computer.example.kind()").stderr
+    assert "TypeError: computer.example.kind: missing a required argument: 'value'" in told
+    assert "Usage: computer.example.kind(value)" in told
 
 
 def test_tool_output_appears_in_order_with_printed_output(tester: CallTester) -> None:
     ran = tester.do(
-        "print('before')\ncomputer.gadget.show('words')\nprint('between')\ncomputer.gadget.show()\nprint('after')"
+        "print('before')\ncomputer.example.show('words')\nprint('between')\ncomputer.example.show()\nprint('after')"
     )
     kinds = [chunk.get("content") if chunk["type"] == "console" else "image"
              for chunk in ran.chunks if chunk["type"] in ("console", "image") and chunk["format"] != "active_line"]  # fmt: skip
@@ -153,39 +153,39 @@ def test_tool_output_appears_in_order_with_printed_output(tester: CallTester) ->
 
 def test_without_emit_images_only_the_user_gets_images(tester: CallTester) -> None:
     tester.computer.emit_images = False
-    (image,) = tester.do("computer.gadget.show();").of_type("image")
+    (image,) = tester.do("computer.example.show();").of_type("image")
     assert image["recipient"] == "user"
 
 
 def test_ten_megabytes_round_trip(tester: CallTester) -> None:
-    assert tester.do("data = b'x' * 10_000_000\nprint(computer.gadget.echo(data) == data)").text == "True\n"
+    assert tester.do("data = b'x' * 10_000_000\nprint(computer.example.echo(data) == data)").text == "True\n"
 
 
 def test_help_lists_signatures_and_descriptions(tester: CallTester) -> None:
-    ran = tester.do("print(computer.help('gadget'))\nprint(computer.help('gadget.mail'))")
-    assert "computer.gadget.echo(*values, **named) # Give it back." in ran.text
-    assert "computer.gadget.mail(to, text) # Send a message. (asks the user first)" in ran.text
-    assert "computer.gadget.width # How wide it is." in ran.text
+    ran = tester.do("print(computer.help('example'))\nprint(computer.help('example.mail'))")
+    assert "computer.example.echo(*values, **named) # Give it back." in ran.text
+    assert "computer.example.mail(to, text) # Send a message. (asks the user first)" in ran.text
+    assert "computer.example.width # How wide it is." in ran.text
     with pytest.raises(ComputerError, match=r"There is no computer\.nonsense"):
         tester.computer.help("nonsense")
 
 
 def test_chunks_report_each_call(tester: CallTester) -> None:
-    ran = tester.do("computer.gadget.press('x')\ncomputer.gadget.picture()\ncomputer.gadget.fail('ValueError')")
+    ran = tester.do("computer.example.press('x')\ncomputer.example.picture()\ncomputer.example.fail('ValueError')")
     told = [(call["told"], call["outcome"], call["acts"], len(call["pictures"])) for call in calls_of(ran)]
     assert told == [
-        ("computer.gadget.press('x')", "ok", True, 0),
-        ("computer.gadget.picture()", "ok", False, 1),
-        ("computer.gadget.fail('ValueError')", "failed", False, 0),
+        ("computer.example.press('x')", "ok", True, 0),
+        ("computer.example.picture()", "ok", False, 1),
+        ("computer.example.fail('ValueError')", "failed", False, 0),
     ]
     assert calls_of(ran)[2]["error"] == "not today"
 
 
 def test_completion_offers_the_tools(tester: CallTester) -> None:
-    tester.do("computer.gadget.width")
-    offered = tester.computer.complete("python", "computer.gad")
-    assert ("gadget", "module") in [tuple(match) for match in offered.matches]
-    assert "echo" in [text for text, _ in tester.computer.complete("python", "computer.gadget.ec").matches]
+    tester.do("computer.example.width")
+    offered = tester.computer.complete("python", "computer.exa")
+    assert ("example", "module") in [tuple(match) for match in offered.matches]
+    assert "echo" in [text for text, _ in tester.computer.complete("python", "computer.example.ec").matches]
 
 
 def test_without_a_computer_a_call_fails_with_a_clear_error() -> None:

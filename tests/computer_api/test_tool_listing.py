@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from conversation import Chatting, chatting
-from example_computer_tool import Gadget, install
+from example_computer_tool import Example, install
 from interpreter import OpenInterpreter, computer
 from interpreter.computer_api.tool import TOOLS, kind_of, of_class
 from interpreter.config.settings import read_prompt
@@ -38,9 +38,9 @@ def test_every_signature_has_a_description() -> None:
 
 def test_tool_info_has_signature_and_methods(monkeypatch: pytest.MonkeyPatch) -> None:
     install(monkeypatch)
-    info = OpenInterpreter().computer._extract_tool_info(Gadget)
-    assert info["signature"] == "Gadget"
-    assert {"signature": "computer.gadget.mail(to, text)", "description": "Send a message."} in info["methods"]
+    info = OpenInterpreter().computer._extract_tool_info(Example)
+    assert info["signature"] == "Example"
+    assert {"signature": "computer.example.mail(to, text)", "description": "Send a message."} in info["methods"]
 
 
 def test_settings_round_trip_as_data() -> None:

@@ -17,7 +17,7 @@ from interpreter.policy.analysis import analyze, reversibility
 
 
 @pytest.fixture(autouse=True)
-def gadget(monkeypatch: pytest.MonkeyPatch) -> None:
+def example(monkeypatch: pytest.MonkeyPatch) -> None:
     install(monkeypatch)
 
 
@@ -28,19 +28,19 @@ def called(code: str, language: str = "python") -> list[tuple[str, str]]:
 @pytest.mark.parametrize(
     ("code", "found"),
     [
-        ("computer.gadget.press('x')", [("computer.gadget.press", "acts")]),
-        ("computer.gadget.mail('a', 'b')", [("computer.gadget.mail", "sends")]),
-        ("print(computer.gadget.echo(1))", [("computer.gadget.echo", "looks")]),
-        ("from computer import gadget\ngadget.press()", [("computer.gadget.press", "acts")]),
-        ("import computer.gadget as g\ng.press()", [("computer.gadget.press", "acts")]),
-        ("import computer\ncomputer.gadget.press()", [("computer.gadget.press", "acts")]),
-        ("press = computer.gadget.press", [("computer.gadget.press", "acts")]),
-        ("computer.gadget.part.twice(2)", [("computer.gadget.part.twice", "unknown")]),
-        ("computer.gadget.nonsense()", [("computer.gadget.nonsense", "unknown")]),
-        ("computer.help('gadget')", [("computer.help", "looks")]),
+        ("computer.example.press('x')", [("computer.example.press", "acts")]),
+        ("computer.example.mail('a', 'b')", [("computer.example.mail", "sends")]),
+        ("print(computer.example.echo(1))", [("computer.example.echo", "looks")]),
+        ("from computer import example\nexample.press()", [("computer.example.press", "acts")]),
+        ("import computer.example as g\ng.press()", [("computer.example.press", "acts")]),
+        ("import computer\ncomputer.example.press()", [("computer.example.press", "acts")]),
+        ("press = computer.example.press", [("computer.example.press", "acts")]),
+        ("computer.example.part.twice(2)", [("computer.example.part.twice", "unknown")]),
+        ("computer.example.nonsense()", [("computer.example.nonsense", "unknown")]),
+        ("computer.help('example')", [("computer.help", "looks")]),
         ("rows = ask.map('Which?', ['a'])", [("ask.map", "looks")]),
         ("print(ask('What is it?'))", [("ask", "looks")]),
-        ("computer = Box()\ncomputer.gadget.press()", []),
+        ("computer = Box()\ncomputer.example.press()", []),
     ],
 )
 def test_calls_are_found_in_python_code(code: str, found: list[tuple[str, str]]) -> None:
@@ -55,24 +55,26 @@ def test_saving_attachments_writes_to_their_folder() -> None:
 
 
 def test_calls_are_found_in_javascript_code() -> None:
-    code = "await computer.gadget.press('x'); // computer.gadget.mail()\nconst width = await computer.gadget . width;"
-    assert called(code, "javascript") == [("computer.gadget.press", "acts")]
+    code = (
+        "await computer.example.press('x'); // computer.example.mail()\nconst width = await computer.example . width;"
+    )
+    assert called(code, "javascript") == [("computer.example.press", "acts")]
 
 
 def test_a_local_module_named_computer_takes_precedence() -> None:
     Path("computer.py").write_text("")
-    effects = analyze("python", "import computer\ncomputer.gadget.press()", os.getcwd())
+    effects = analyze("python", "import computer\ncomputer.example.press()", os.getcwd())
     assert effects.calls == ()
     assert effects.unknown
 
 
 def test_calls_that_act_or_send_cannot_be_undone() -> None:
     kinds = {
-        name: reversibility(analyze("python", f"computer.gadget.{name}()", os.getcwd())).kind
+        name: reversibility(analyze("python", f"computer.example.{name}()", os.getcwd())).kind
         for name in ("press", "mail", "echo")
     }
     assert kinds == {"press": "not", "mail": "not", "echo": "reversible"}
-    assert "Uses computer.gadget.press" in analyze("python", "computer.gadget.press()", os.getcwd()).lines()
+    assert "Uses computer.example.press" in analyze("python", "computer.example.press()", os.getcwd()).lines()
 
 
 def verdict(code: str, *rules: Rule) -> str:
@@ -80,25 +82,25 @@ def verdict(code: str, *rules: Rule) -> str:
 
 
 def test_rules_can_match_calls() -> None:
-    deny, allow = Rule("deny", call=("computer.gadget.p*",)), Rule("allow", call=("computer.gadget.*",))
-    assert verdict("computer.gadget.press()", deny) == "deny"
-    assert verdict("computer.gadget.echo(1)", deny) == "ask"
-    assert verdict("computer.gadget.echo(1)", allow) == "allow"
-    assert verdict("computer.gadget.press()", allow, deny) == "deny"
+    deny, allow = Rule("deny", call=("computer.example.p*",)), Rule("allow", call=("computer.example.*",))
+    assert verdict("computer.example.press()", deny) == "deny"
+    assert verdict("computer.example.echo(1)", deny) == "ask"
+    assert verdict("computer.example.echo(1)", allow) == "allow"
+    assert verdict("computer.example.press()", allow, deny) == "deny"
     assert verdict("open('x', 'w')", deny) == "ask"
 
 
 def test_a_rule_for_calls_allows_nothing_else() -> None:
-    allow = Rule("allow", call=("computer.gadget.*",))
+    allow = Rule("allow", call=("computer.example.*",))
     for code in ("open('/etc/x', 'w')", "import os; os.remove('x')", "import subprocess; subprocess.run(['ls'])"):
-        assert verdict(f"computer.gadget.echo(1)\n{code}", allow) == "ask", code
-    both = Rule("allow", call=("computer.gadget.*",), does=("write",), path=("{workspace}/*",))
-    assert verdict("computer.gadget.echo(1)\nopen('x', 'w')", both) == "allow"
+        assert verdict(f"computer.example.echo(1)\n{code}", allow) == "ask", code
+    both = Rule("allow", call=("computer.example.*",), does=("write",), path=("{workspace}/*",))
+    assert verdict("computer.example.echo(1)\nopen('x', 'w')", both) == "allow"
 
 
 def test_a_proposed_rule_names_calls_but_never_ones_that_send() -> None:
-    rule = propose_rule("python", "computer.gadget.press()", workspace=os.getcwd())
-    assert rule is not None and rule.call == ("computer.gadget.press",)
-    assert verdict("computer.gadget.press()", rule) == "allow"
-    assert verdict("computer.gadget.mail('a', 'b')", rule) == "ask"
-    assert propose_rule("python", "computer.gadget.mail('a', 'b')", workspace=os.getcwd()) is None
+    rule = propose_rule("python", "computer.example.press()", workspace=os.getcwd())
+    assert rule is not None and rule.call == ("computer.example.press",)
+    assert verdict("computer.example.press()", rule) == "allow"
+    assert verdict("computer.example.mail('a', 'b')", rule) == "ask"
+    assert propose_rule("python", "computer.example.mail('a', 'b')", workspace=os.getcwd()) is None

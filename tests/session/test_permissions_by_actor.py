@@ -163,7 +163,7 @@ def test_a_guest_is_asked_even_if_its_owner_is_not(owner: OpenInterpreter, guest
 
 # -- tool calls --------------------------------------------------------------------------------------------------------
 
-ACT = "try:\n    print(computer.gadget.press('{0}'))\nexcept PermissionError as error:\n    print(error)"
+ACT = "try:\n    print(computer.example.press('{0}'))\nexcept PermissionError as error:\n    print(error)"
 
 
 @pytest.mark.usefixtures("sandbox_available")
@@ -186,7 +186,7 @@ def test_a_background_block_keeps_the_permissions_of_its_actor(
     code = (
         "import os, time\nprint('here', flush=True)\n"
         f"while not os.path.exists('{flag}'): time.sleep(0.02)\n"
-        f"try:\n    said = computer.gadget.press('x')\nexcept PermissionError as error:\n    said = str(error)\n"
+        f"try:\n    said = computer.example.press('x')\nexcept PermissionError as error:\n    said = str(error)\n"
         f"open('{out}', 'w').write(str(said))"
     )
     for chunk in owner.computer.run("python", code, stream=True):

@@ -108,10 +108,10 @@ def test_continuing_is_not_consent_if_a_scan_asks(chatting: Chatting) -> None:
 
 def test_continuing_is_not_consent_if_a_tool_call_asks(chatting: Chatting, monkeypatch: pytest.MonkeyPatch) -> None:
     install(monkeypatch)
-    code = "computer.gadget.mail('ann@example.com', text='Hello Ann')"
+    code = "computer.example.mail('ann@example.com', text='Hello Ann')"
     interpreter, _ = chatting(tool_call("python", code), text("Done."), auto_run=True)
     list(interpreter.chat("go", display=False, stream=True))
-    assert interpreter.computer.gadget.sent == [] and answers(interpreter) == [("refuse", "nobody")]
+    assert interpreter.computer.example.sent == [] and answers(interpreter) == [("refuse", "nobody")]
 
 
 @pytest.mark.parametrize("python", [None, "in-process"])
@@ -120,12 +120,12 @@ def test_a_question_about_a_call_is_one_event_with_one_answer(
 ) -> None:
     """Also where code runs in this process, which can't be suspended during a question."""
     install(monkeypatch)
-    code = "computer.gadget.mail('ann@example.com', text='Hello Ann')"
+    code = "computer.example.mail('ann@example.com', text='Hello Ann')"
     interpreter, _ = chatting(tool_call("python", code), text("Done."), auto_run=True)
     interpreter.computer.python = python
     with interpreter.session.questions.answerable(["call"], yes):
         events = list(interpreter.respond("go"))
-    assert interpreter.computer.gadget.sent == [("ann@example.com", "Hello Ann")]
+    assert interpreter.computer.example.sent == [("ann@example.com", "Hello Ann")]
     assert answers(interpreter) == [("approve", "user")]
     (logged,) = [event for event in interpreter.session.log.read() if event.kind == "confirmation"]
     (given,) = [event for event in events if event.kind == "confirmation"]
