@@ -469,10 +469,6 @@ class OpenInterpreter(InterpreterSettings):
         making.needs_lane = not self.session.lane.is_held  # the block that holds it may wait for this, or be left open
         return self._do(making, by)  # type: ignore[no-any-return]
 
-    def best_of(self, n: int, task: str, judge: Any = "agreement", **options: Any) -> Any:
-        """Try a task in `n` forks, judge them, and keep the best. See docs/agents.md."""
-        return load("interpreter.agents.tries:best_of")(self, n, task, judge, **options)
-
     def keep(self, overwrite: Collection[str] = ()) -> Merged:
         """For a fork: merge its files into the workspace it came from, and continue there in its place."""
         from interpreter.app.forks import Keep

@@ -383,6 +383,7 @@ ROWS: tuple[Leaf, ...] = (
             ),
         ),
         tools=(Part("agents", "interpreter.agents.calls:make_tools"),),
+        methods=(Method("best_of", "interpreter.agents.tries:best_of"),),
         names=(
             CodeName("ask", "code_names.py", "interpreter.agents.asking:make_tools"),
             CodeName("agent", "code_names.py", "interpreter.agents.calls:make_code_tools"),
