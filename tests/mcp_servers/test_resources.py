@@ -38,6 +38,22 @@ def test_code_lists_and_reads_resources(session: Make, library: Hostile) -> None
     assert "note://7" in ran(interpreter, "console.log((await tools.bad.read('note://7')).uri)", "javascript")
 
 
+def test_a_link_reads_its_resource_when_code_wants_it(session: Make, library: Hostile) -> None:
+    interpreter = session()
+    code = """
+import copy, pickle
+link = tools.bad.link()
+print(link, link.uri, link.mimeType, link['name'], isinstance(link, dict), 'content' in link.raw)
+print([each.read()['uri'] for each in (link, copy.deepcopy(link))], pickle.loads(pickle.dumps(link)).server)
+"""
+    output = ran(interpreter, code)
+    assert "<Link note://7: seven, .read() gets it> note://7 None seven True True" in output
+    assert "['note://7', 'note://7'] bad" in output
+    code = "const link = await tools.bad.link(); console.log(link.name, Object.keys(link).includes('read'))"
+    assert "seven false" in ran(interpreter, code, "javascript")
+    assert "note://7" in ran(interpreter, "console.log((await link.read()).uri)", "javascript")
+
+
 def test_a_resource_is_read_only_after_a_yes(session: Make, library: Hostile) -> None:
     output = ran(session(auto_run=False), "tools.bad.read('note://5')")
     assert "there was no one to ask" in output
@@ -100,6 +116,8 @@ def test_the_everything_servers_resources(session: Make) -> None:
     interpreter = session()
     assert "Resource 1" in ran(interpreter, "print(tools.every.read('demo://resource/dynamic/text/1'))")
     code = "link = tools.every.get_resource_links(count=2)[1]\nprint(tools.every.read(link))"
+    assert "Resource 1" in ran(interpreter, code)
+    code = "parts = tools.every.get_resource_links(count=2)\nprint(parts[1].read())"
     assert "Resource 1" in ran(interpreter, code)
     assert "Rome" in ran(interpreter, "print(tools.every.prompt('args-prompt', {'city': 'Rome'}))")
 

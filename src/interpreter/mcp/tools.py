@@ -215,7 +215,7 @@ class Servers:
                 return result
             case schemas.PROMPT:
                 return result["prompts"] if "prompts" in result else prompt_text(result)
-        return value_of(result)
+        return value_of(result, server.name)
 
     def _confirm_change(self, server: Server, old: Spec, new: Spec, context: ToolContext) -> None:
         """Ask again about a tool that describes itself in another way than when it was accepted."""

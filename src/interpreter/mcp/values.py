@@ -10,13 +10,13 @@ from typing import Any
 
 from interpreter.computer_api.tool import Picture
 from interpreter.console_text import visible
-from interpreter.runtimes.python.driver.parcels import with_raw
+from interpreter.runtimes.python.driver.parcels import link_to, with_raw
 
 MAX_RESULT_LENGTH = 40_000_000  # characters of a result as JSON
 _PNG = b"\x89PNG\r\n\x1a\n"
 
 
-def value_of(result: Mapping[str, Any]) -> Any:
+def value_of(result: Mapping[str, Any], server: str) -> Any:
     """Return the value of a result. `raw` is what the server sent."""
     structured, content = result.get("structuredContent"), result.get("content") or []
     if structured is not None:
@@ -24,11 +24,11 @@ def value_of(result: Mapping[str, Any]) -> Any:
         is_wrapped = isinstance(structured, dict) and set(structured) == {"result"}
         value = structured["result"] if is_wrapped else structured
     elif len(content) == 1:
-        value = _value_of_part(content[0])
+        value = _value_of_part(content[0], server)
     elif all(part.get("type") == "text" for part in content):
         value = "\n".join(part["text"] for part in content)
     else:
-        value = [_value_of_part(part) for part in content]
+        value = [_value_of_part(part, server) for part in content]
     return with_raw(value, dict(result))
 
 
@@ -51,7 +51,7 @@ def error_text(result: Mapping[str, Any]) -> str:
     return visible("\n".join(texts)).strip()[:2000] or "it gave no reason"
 
 
-def _value_of_part(part: Mapping[str, Any]) -> Any:
+def _value_of_part(part: Mapping[str, Any], server: str = "") -> Any:
     match part:
         case {"type": "text", "text": str(text)}:
             return _json_in(text)
@@ -61,6 +61,8 @@ def _value_of_part(part: Mapping[str, Any]) -> Any:
             return base64.b64decode(data)
         case {"type": "resource", "resource": {"text": str(text)}}:
             return text
+        case {"type": "resource_link", "uri": str()}:
+            return link_to(dict(part), server)
     return dict(part)
 
 

@@ -127,6 +127,10 @@ function unpack(value) {
     const [kept, raw] = value[key].map(unpack);
     return kept && typeof kept === 'object' ? Object.defineProperty(kept, 'raw', { value: raw }) : kept;
   }
+  if (key === '$link') {
+    const [fields, server] = value[key].map(unpack);
+    return Object.defineProperty(fields, 'read', { value: () => ask('call', `tools.${server}.read`, [fields.uri]) });
+  }
   if (key === '$part') return part(value[key], false);
   if (['$datetime', '$date', '$time'].includes(key)) return key === '$time' ? value[key] : new Date(value[key]);
   return Object.fromEntries(Object.entries(value).map(([name, each]) => [name, unpack(each)]));

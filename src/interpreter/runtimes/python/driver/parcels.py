@@ -107,14 +107,36 @@ class KeptText(Kept, str):
     pass
 
 
+class Link(KeptDict):
+    """A resource that a server names, which `read` gets."""
+
+    uri = property(lambda self: self.get("uri"))
+    name = property(lambda self: self.get("name"))
+    mimeType = property(lambda self: self.get("mimeType"))
+    server = ""
+
+    def read(self) -> Any:
+        return getattr(builtins.tools, self.server).read(self["uri"])  # type: ignore[attr-defined]
+
+    def __repr__(self) -> str:
+        kind = " (%s)" % self.mimeType if self.mimeType else ""
+        return "<Link %s: %s%s, .read() gets it>" % (self.uri, self.name, kind)
+
+
+def link_to(fields: dict[str, Any], server: str) -> Link:
+    link = Link(fields)
+    link.server = server
+    return link
+
+
 KEPT: dict[type, Any] = {dict: KeptDict, list: KeptList, str: KeptText}
 
 
 def with_raw(value: Any, raw: Any) -> Any:
     """Return the value with an attribute `raw`, if it is a dict, a list or a text."""
-    if type(value) not in KEPT:
+    kept = KEPT[type(value)](value) if type(value) in KEPT else value
+    if not isinstance(kept, Kept):
         return value
-    kept = KEPT[type(value)](value)
     kept.raw = raw
     return kept
 
@@ -135,6 +157,8 @@ def packed(value: Any, depth: int = 0) -> Any:
         return float(value) if math.isfinite(value) else {"$float": repr(float(value))}
     if depth > MAX_DEPTH:
         raise TypeError("The value is nested too deeply to pass to or from the computer.")
+    if isinstance(value, Link) and value.server:
+        return {"$link": [packed(dict(value), depth + 1), value.server]}
     if isinstance(value, dict):
         if all(isinstance(key, str) and not key.startswith("$") for key in value):
             return {str(key): packed(each, depth + 1) for key, each in value.items()}
@@ -187,6 +211,8 @@ def unpacked(value: Any, picture: Callable[..., Any] = Picture) -> Any:
         return SIMPLE[key](content)
     if key == "$kept":
         return with_raw(unpacked(content[0], picture), unpacked(content[1], picture))
+    if key == "$link":
+        return link_to(unpacked(content[0], picture), content[1])
     if key == "$dict":
         return {hashable(unpacked(name, picture)): unpacked(each, picture) for name, each in content}
     if key in ("$datetime", "$date", "$time"):
