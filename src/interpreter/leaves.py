@@ -126,6 +126,7 @@ class Leaf(NamedTuple):
 
     cards: tuple[Part, ...] = ()  # (agent, review, context) -> a `policy.review.Forecast` for the question, or None
     diffs: tuple[DiffForm, ...] = ()
+    since: tuple[Part, ...] = ()  # (interpreter, commit) -> the diff of each file of the workspace since then
     status: tuple[Part, ...] = ()  # (interpreter) -> a fact for the status line, or an empty text
     notices: tuple[Part, ...] = ()  # (agent) -> what the user reads when a conversation begins
     expansions: tuple[Part, ...] = ()  # (interpreter, typed) -> the message that a line stands for, or None
@@ -456,6 +457,7 @@ ROWS: tuple[Leaf, ...] = (
             Part("", "interpreter.repo.tools:prompt_lines", ("{workspace}/.git",)),
             Part("", "interpreter.repo.instructions:prompt_lines"),
         ),
+        since=(Part("", "interpreter.repo.ci:since"),),
         status=(Part("", "interpreter.repo.status:branch", ("{workspace}/.git",)),),
         notices=(Part("", "interpreter.repo.instructions:notices"),),
         expansions=(Part("", "interpreter.repo.instructions:expand"),),

@@ -11,6 +11,7 @@ import pytest
 
 from interpreter import OpenInterpreter
 from interpreter.errors import SandboxUnavailableError
+from interpreter.repo.ci import since
 from interpreter.repo.commit import MakeCommit, plan_commit, suggested_message
 from interpreter.repo.git import COMMANDS, GitError, Repository
 from interpreter.session import Block
@@ -264,7 +265,7 @@ def test_hostile_settings_run_nothing(session: OpenInterpreter, tmp_path: Path) 
         (folder / ".git/hooks" / hook).write_text(program.read_text())
         (folder / ".git/hooks" / hook).chmod(0o755)
     run(session, "p = 'one.txt'\ns = open(p).read().replace('line 8', 'line 8, session')\nopen(p, 'w').write(s)")
-    assert not ran.exists()
+    assert "+one.txt line 8, session" in "".join(since(session, "HEAD")) and not ran.exists()
     assert commit(session).paths == ("one.txt",)
     plan = Repository(str(folder))
     assert plan.branch == "main" and not ran.exists()

@@ -9,7 +9,8 @@ import pytest
 from interpreter import OpenInterpreter
 from interpreter.frontends.terminal.magics.workspace import _moved_ref
 from interpreter.frontends.terminal.prompt import status_facts
-from interpreter.repo.git import Repository
+from interpreter.repo.ci import since
+from interpreter.repo.git import GitError, Repository
 from interpreter.repo.status import branch, is_dirty
 from repo.repositories import git, make_repository, shell
 
@@ -46,6 +47,24 @@ def test_the_branch_is_on_the_status_line(folder: Path, tmp_path: Path) -> None:
     git(folder, "checkout", "-q", "--detach")
     assert branch(OpenInterpreter(workspace=str(folder))) == f"{git(folder, 'rev-parse', 'HEAD')[:7]} (detached)"
     assert branch(OpenInterpreter(workspace=str(tmp_path))) == ""
+
+
+def test_the_workspace_is_compared_with_a_commit(folder: Path, tmp_path: Path) -> None:
+    shell(folder, "echo mine >> one.txt; rm new.txt; touch two.txt; git branch -q old HEAD~1; mkdir .sub")
+    shell(folder, "echo new > .sub/new.md; echo '*.log' > .gitignore; echo x > a.log; printf 'a\\0b' > b.bin")
+    shown = "".join(since(OpenInterpreter(workspace=str(folder)), "HEAD"))
+    added = {line for line in shown.splitlines() if line[:1] in "+-" and line[:3] not in ("+++", "---")}
+    assert added == {"+mine", "+new", "+*.log"}
+    assert "two.txt" not in shown and "a.log" not in shown and "Binary files /dev/null and b/b.bin differ" in shown
+    for name in ("HEAD~1", "old", "v1", git(folder, "rev-parse", "--short", "HEAD~1").strip(), "refs/heads/old"):
+        assert "+more" in "".join(since(OpenInterpreter(workspace=str(folder)), name))
+    inside = list(since(OpenInterpreter(workspace=str(folder / ".sub")), "main"))
+    assert len(inside) == 1 and "+new" in inside[0]
+    for name in ("nothing", "--output=x", "HEAD~9", "../main", "a b"):
+        with pytest.raises(GitError, match="There is no commit"):
+            list(since(OpenInterpreter(workspace=str(folder)), name))
+    with pytest.raises(GitError, match="%rewind lists them"):
+        list(since(OpenInterpreter(workspace=str(tmp_path)), "last"))
 
 
 def test_a_diff_of_git_files_says_where_branches_went() -> None:

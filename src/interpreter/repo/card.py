@@ -14,6 +14,7 @@ from interpreter.console_text import visible_line
 from interpreter.errors import InterpreterError
 from interpreter.host.files import Folder, beneath
 from interpreter.messages import has_failed
+from interpreter.repo.ci import file_diff
 from interpreter.repo.edits import Edit, plan_patch, plan_replace
 from interpreter.repo.git import Repository
 from interpreter.session import Do
@@ -142,7 +143,7 @@ def _forecast_edits(code: str, effects: Effects) -> Forecast | None:
     written = {effect.what.removeprefix("./") for effect in effects.all if effect.kind in ("write", "delete")}
     if not calls or not written <= {path.removeprefix("./") for path in first}:
         return None
-    diffs = (_difference(path, before, contents[path]) for path, before in first.items())
+    diffs = (file_diff(path, before, contents[path]) for path, before in first.items())
     return Forecast("".join(diffs))
 
 
@@ -157,14 +158,6 @@ def _edits_in(code: str) -> Iterator[tuple[str, tuple[list[Any], dict[str, Any]]
                 with suppress(ValueError):
                     named = {each.arg or "": ast.literal_eval(each.value) for each in call.keywords}
                     yield name, ([ast.literal_eval(each) for each in call.args], named)
-
-
-def _difference(path: str, before: bytes | None, after: bytes | None) -> str:
-    from interpreter.workspace.diff import lines_for, unified
-
-    lines = [lines_for(path, data) if data is not None else [] for data in (before, after)]
-    heads = f"a/{path}" if before is not None else "/dev/null", f"b/{path}" if after is not None else "/dev/null"
-    return unified(lines[0], lines[1], heads)
 
 
 # -- a dry run -----------------------------------------------------------------------------------------------------

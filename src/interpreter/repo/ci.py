@@ -1,20 +1,29 @@
-"""The end of a run without a chat: the session's changes as a diff, and whether a commit was refused."""
+"""Diffs of what a session, or everything since a commit, changed; and the end of a run without a chat."""
 
 from __future__ import annotations
 
+import os
+import re
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from interpreter.repo.commit import refused
+from interpreter.host.files import Folder
 from interpreter.workspace.diff import lines_for, unified
 from interpreter.workspace.tree import Item, repository_of
 
 if TYPE_CHECKING:
     from interpreter.agent.agent import Agent
+    from interpreter.api import OpenInterpreter
+
+_MAX_BYTES = 1_000_000  # of a new file
 
 
 def end_run(agent: Agent) -> str:
     """Write the diff if a file is named for it; return why a commit was refused, if the last one was."""
+    from interpreter.repo.commit import refused
+
     if agent.settings.diff_file:
         Path(agent.settings.diff_file).expanduser().write_text(session_diff(agent), encoding="utf-8")
     return refused.get(agent, "")
@@ -34,14 +43,42 @@ def session_diff(agent: Agent) -> str:
     parts = []
     for path in sorted(first):
         sides = first[path], last[path]
-        kinds = {item.kind for item in sides if item is not None}
-        contents = [record.content(item) if item is not None and record is not None else b"" for item in sides]
-        if kinds != {"file"} or contents[0] == contents[1]:
-            continue
-        heads = f"a/{path}" if sides[0] else "/dev/null", f"b/{path}" if sides[1] else "/dev/null"
-        try:
-            old, new = (lines_for("", content or b"") for content in contents)
-            parts.append(unified(old, new, heads))
-        except ValueError:
-            parts.append(f"Binary files {heads[0]} and {heads[1]} differ\n")
+        if record is not None and {item.kind for item in sides if item is not None} == {"file"}:
+            old, new = ((record.content(item) or b"") if item is not None else None for item in sides)
+            parts.append(file_diff("", old, new, path) if (old or b"") != (new or b"") else "")
     return "".join(parts)
+
+
+def file_diff(form: str, before: bytes | None, after: bytes | None, path: str = "") -> str:
+    """Compare two versions of a file, by the form that its name has; None: there was, or is, no such file."""
+    path = path or form
+    heads = f"a/{path}" if before is not None else "/dev/null", f"b/{path}" if after is not None else "/dev/null"
+    try:
+        old, new = (lines_for(form, data) if data is not None else [] for data in (before, after))
+        if b"\0" in (before or b"") + (after or b""):
+            raise ValueError
+        return unified(old, new, heads)
+    except ValueError:
+        return f"Binary files {heads[0]} and {heads[1]} differ\n"
+
+
+def since(interpreter: OpenInterpreter, revision: str) -> Iterator[str]:
+    """Yield the diff of each file of the workspace since a commit, new files included; GitError if there is none."""
+    from interpreter.repo.git import GitError, Repository
+
+    if interpreter.computer.machine is not None:
+        raise GitError("This session works on another machine. Use git there.")
+    workspace = os.path.realpath(interpreter.workspace)
+    try:
+        repository = Repository(workspace)
+    except GitError as error:
+        raise GitError(f"There is no block {revision}: %rewind lists them. {error}") from None
+    folder = os.path.relpath(workspace, os.path.realpath(repository.root))
+    folder = "" if folder == "." else folder
+    with repository.scratch() as scratch, Folder(repository.root) as place:
+        text = scratch.diff_since(scratch.commit_of(revision), folder, repository.settings())
+        yield from re.split(r"^(?=diff --git )", text, flags=re.MULTILINE)[1:]
+        for path in scratch.untracked():
+            if path.startswith(f"{folder}/" if folder else ""):
+                with suppress(OSError):
+                    yield file_diff(path, None, place.read_bytes(path, _MAX_BYTES))

@@ -22,11 +22,13 @@ from interpreter.host.files import Folder
 
 # They run no filter, hook, fsmonitor, textconv or merge driver, least of all without a configuration.
 COMMANDS = frozenset(
-    "cat-file check-attr check-ignore commit-tree config hash-object ls-files ls-tree merge-file read-tree rev-list "
-    "update-index write-tree".split()
+    "cat-file check-attr check-ignore commit-tree config diff-index hash-object ls-files ls-tree merge-file read-tree "
+    "rev-list update-index write-tree".split()
 )
 _TIMEOUT = 30.0
 _OBJECT = re.compile(r"[0-9a-f]{40}")
+_REVISION = re.compile(r"(@|\w(?:[\w/-]|\.(?!\.))*)([~^][~^\d]*)?")
+EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 _IN_PROGRESS = {
     "MERGE_HEAD": "a merge",
     "rebase-merge": "a rebase",
@@ -103,6 +105,11 @@ class Repository:
                 if row.endswith(f" {ref}"):
                     return row.split(" ")[0]
         return ""
+
+    def find_ref(self, name: str) -> str:
+        """Return what a branch or tag is at; empty if there is none of this name."""
+        places = (name, f"refs/tags/{name}", f"refs/heads/{name}", f"refs/remotes/{name}")
+        return next((at for place in places if place.startswith("refs/") and (at := self._resolve(place))), "")
 
     def settings(self) -> dict[str, str]:
         """Return the settings of the user and of the repository, as text: nothing is included or run for them."""
@@ -210,11 +217,40 @@ class Scratch:
 
     def index_entries(self, paths: Iterable[str]) -> dict[str, Entry]:
         """List files of the user's index, without their contents; GitError if one of them has a conflict."""
+        self.copy_index()
+        rows = self.run("ls-files", "--stage", "-z", index="user.index").stdout.split(b"\0")
+        return {path: Entry(mode, b"", name) for path, (mode, name) in _listed(rows, set(paths)).items()}
+
+    def copy_index(self) -> None:
+        """Copy the user's index with its time, which tells git what it has to compare."""
         with suppress(FileNotFoundError), Folder(self.repository.folder) as place:
-            Path(self.folder, "user.index").write_bytes(place.read_bytes("index"))
-            rows = self.run("ls-files", "--stage", "-z", index="user.index").stdout.split(b"\0")
-            return {path: Entry(mode, b"", name) for path, (mode, name) in _listed(rows, set(paths)).items()}
-        return {}
+            copy, facts = Path(self.folder, "user.index"), place.stat("index")
+            copy.write_bytes(place.read_bytes("index"))
+            os.utime(copy, ns=(facts.st_mtime_ns, facts.st_mtime_ns))
+
+    def commit_of(self, revision: str) -> str:
+        """Return the commit that a branch, tag, object name or HEAD names, such as `HEAD~2`."""
+        match, repository = _REVISION.fullmatch(revision), self.repository
+        if match:
+            base = repository.head if match[1] in ("HEAD", "@") else repository.find_ref(match[1]) or match[1]
+            with suppress(GitError):
+                return self.run("rev-list", "--max-count=1", f"{base}{match[2] or ''}", "--").text.strip()
+        raise GitError(f"There is no commit {revision}. Use for example HEAD~2, a branch or a tag.")
+
+    def diff_since(self, commit: str, folder: str, settings: Mapping[str, str]) -> str:
+        """Compare the files of a folder with a commit: no filter, text conversion or submodule's git runs for it."""
+        self.copy_index()
+        self.run("update-index", "-q", "--refresh", index="user.index")  # files with another time and the same content
+        value = settings.get("core.autocrlf", "false").lower()
+        env = {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "core.autocrlf", "GIT_CONFIG_VALUE_0": value}
+        options = "--patch", "--no-ext-diff", "--no-textconv", "--no-color", "--ignore-submodules=all"
+        relative = [f"--relative={folder}/"] if folder else []
+        return self.run("diff-index", *options, *relative, commit, "--", index="user.index", env=env).text
+
+    def untracked(self) -> list[str]:
+        """List the files that the user's index lacks and `.gitignore` does not name."""
+        rows = self.run("ls-files", "--others", "--exclude-standard", "-z", index="user.index").stdout.split(b"\0")
+        return [os.fsdecode(row) for row in rows if row and not row.endswith(b"/")]
 
     def with_contents(self, rows: Mapping[str, tuple[str, str]]) -> dict[str, Entry]:
         names = [name for mode, name in rows.values() if mode != "160000"]

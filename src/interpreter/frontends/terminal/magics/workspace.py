@@ -16,6 +16,7 @@ from interpreter.frontends.terminal.approval import yes_or_no
 from interpreter.frontends.terminal.chat import follow
 from interpreter.frontends.terminal.magics.undo import clock_time, labelled, show_difference
 from interpreter.frontends.terminal.terminal import Terminal
+from interpreter.leaves import leaves, load
 from interpreter.questions import APPROVE, KEEP, Answer, Question
 from interpreter.session.checkpoints import Checkpoint
 from interpreter.workspace.diff import is_data_file
@@ -45,8 +46,17 @@ def diff(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> Non
         display.line(f"{counted(len(points), 'block')} changed files in this session.")
         return
     numbers = [each for each in given if each != "--all"]
-    if len(numbers) > 1 or (numbers and not re.fullmatch("-?[0-9]+", numbers[0])):
+    most = None if "--all" in given else _DIFF_LINES
+    parts = [part for leaf in leaves() for part in leaf.since]
+    if len(numbers) > 1 or (numbers and not parts and not re.fullmatch("-?[0-9]+", numbers[0])):
         raise UndoError("Give a number, for example %diff 4. %rewind lists them.")
+    if numbers and not re.fullmatch("-?[0-9]+", numbers[0]):
+        cut = [show_difference(terminal, text, most) for text in load(parts[0].make)(interpreter, numbers[0])]
+        if not cut or any(cut):
+            display.line(
+                f"For the full diff: %diff {numbers[0]} --all" if cut else f"Nothing differs from {numbers[0]}."
+            )
+        return
     for point in _blocks(interpreter, int(numbers[0]) if numbers else None):
         diffs = interpreter.timeline.diff(point.id, data="--all" not in given)
         display.line(f"{point.id}  {labelled(point).strip()}")
@@ -55,7 +65,7 @@ def diff(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> Non
         for path, text in diffs.items():
             if moved := _moved_ref(path, text):
                 display.line(moved)
-        most, is_short = None if "--all" in given else _DIFF_LINES, False
+        is_short = False
         for path, text in diffs.items():
             if repository_of(path) is not None:
                 continue
