@@ -184,6 +184,26 @@ def test_an_approval_is_the_clients_and_in_the_record(served: Serving) -> None:
     assert [message["content"] for message in messages][:2] == ["print('seen')", "seen\n"]
 
 
+@pytest.mark.parametrize("mode", MODES)
+def test_undo_asks_before_it_undoes_what_the_user_ran(served: Serving, mode: str) -> None:
+    async def work() -> None:
+        person = Person(YES, NO, YES)
+        async with over_http(served, mode, person) as client, over_http(served, mode) as silent:
+            session = json.loads(text_of(await client.call_tool("new_session", {})))["session"]
+            given = {"session": session}
+            await client.call_tool("run_code", {"code": "x = 1", **given}, 60)
+            assert not (await client.call_tool("undo", given)).is_error and len(person.asked) == 1
+            await asyncio.to_thread(served.run, session, "y = 2")
+            for result in (await silent.call_tool("undo", given), await client.call_tool("undo", given)):
+                assert result.is_error and "Nothing was changed" in text_of(result)
+            assert "undo what" in person.asked[-1] and len(person.asked) == 2
+            assert '"y"' in text_of(await client.call_tool("variables", given))
+            assert not (await client.call_tool("undo", given)).is_error and len(person.asked) == 3
+            assert '"y"' not in text_of(await client.call_tool("variables", given))
+
+    run(work())
+
+
 def test_a_session_that_was_deleted_is_replaced(served: Serving) -> None:
     async def work() -> None:
         async with over_http(served, "legacy", Person(YES)) as client:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from interpreter.messages import Message
     from interpreter.runtimes import Registry
     from interpreter.runtimes.state import Mark, Restored
+    from interpreter.session import Actor
     from interpreter.workspace import FileRecord, RestorePlan, RestoreReport, Step
 
 Part = Literal["conversation", "files", "variables"]
@@ -44,6 +45,7 @@ class Checkpoint:
     anchor: Message | None = field(default=None, repr=False)
     behind: int = 0
     actor: str = ""  # who acted, if that was not the session's own agent or user
+    doer: Actor | None = field(default=None, repr=False)  # who ran the block, if that was in this run of the program
     # The conversation that it belongs to, if that is not the session's own.
     conversation: Conversation | None = field(default=None, repr=False)
     elsewhere: bool = False  # A turn that was loaded with the conversation; what its blocks did is unknown

@@ -122,7 +122,10 @@ class Timeline:
         """Prepare for an action that can be undone; return what the user should know first."""
         by = self._agent_of(action.actor)
         language, code = (action.language, action.code) if isinstance(action, Block) else (action.kind, "")
-        return self.before_block(language, code or action.describe(), bool(action.turn), by)
+        notices = self.before_block(language, code or action.describe(), bool(action.turn), by)
+        if self._running is not None:
+            self._running.doer = action.actor
+        return notices
 
     @_locked
     def before_block(self, language: str, code: str, in_turn: bool = False, by: Agent | None = None) -> list[Chunk]:
@@ -451,10 +454,17 @@ class Timeline:
         self._agent.journal.write("rewound", **result.fields)
         return result
 
-    def other_actors(self, plan: UndoPlan, by: Agent) -> set[str]:
-        """Name the other actors whose actions a plan undoes or redoes."""
-        own, agent = self.conversation_of(by), self._agent.actor.id
-        return {each.actor or agent for each in plan.checkpoints if not self._belongs(each, own)}
+    def other_actors(self, plan: UndoPlan, by: Agent, actor: Actor | None) -> set[str]:
+        """Name the other actors whose actions a plan undoes or redoes; `actor` does that in the conversation of `by`.
+
+        An agent that is not `by` itself, such as the model of a client, has done only what it did there.
+        """
+        own, agent = self.conversation_of(by), self._agent.actor
+        others = {each.actor or agent.id for each in plan.checkpoints if not self._belongs(each, own)}
+        if actor is None or actor.kind != "agent" or actor is by.actor:
+            return others
+        doers = [each.doer or agent for each in plan.checkpoints]
+        return others | {each.id for each in doers if actor not in each.chain()}
 
     def _arrive(self, part: Part, plan: UndoPlan) -> None:
         if part in plan.parts:

@@ -50,7 +50,11 @@ class UndoAction(Action):
 
     @property
     def _may_ask(self) -> bool:
-        return self._asks != "nothing" or len(self._timeline.conversations) > 1
+        is_guest = self.actor is not None and self.actor.kind == "agent"
+        return is_guest or self._asks != "nothing" or len(self._timeline.conversations) > 1
+
+    def _others(self, plan: UndoPlan) -> set[str]:
+        return self._timeline.other_actors(plan, self._by, self.actor)
 
     def judge(self, context: ActionContext) -> Iterator[Question]:
         """Ask before it undoes what another actor did, changes files, or overwrites what another program changed."""
@@ -63,7 +67,7 @@ class UndoAction(Action):
             return  # it is judged when the lane is free
         if plan.stamp != self._timeline.stamp:
             raise UndoError(OUT_OF_DATE)
-        others = self._timeline.other_actors(plan, self._by)
+        others = self._others(plan)
         if not others <= self._confirmed:
             words = f"This would also {self.kind} what {', '.join(sorted(others))} did."
             question = Question(Confirm(words, self.kind))
@@ -83,7 +87,7 @@ class UndoAction(Action):
 
     def still_allowed(self, context: ActionContext) -> bool:
         if self._asks == "nothing":
-            return not self._may_ask or self._timeline.other_actors(self._plan(), self._by) <= self._confirmed
+            return not self._may_ask or self._others(self._plan()) <= self._confirmed
         return self._approved is not None and self._approved.stamp == self._timeline.stamp
 
     def run(self, context: ActionContext) -> Generator[Chunk]:
