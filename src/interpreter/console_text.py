@@ -140,7 +140,7 @@ class ConsoleText:
                     self._overwrite(token)
 
     def text(self, path: str | None = None) -> str:
-        """Return everything so far; a notice replaces what is left out, with the path of the whole if given."""
+        """Return the text so far. If parts are left out, a notice replaces them and names `path`, if given."""
         return self._settled.text(self._line, path)
 
     @property

@@ -234,7 +234,7 @@ def like(data: Any, values: list[Any]) -> Any:
 
 
 def form_of(kind: Any) -> tuple[Any, Callable[[Any], Any]]:
-    """Return the JSON schema of a type, and what makes a value of it from JSON."""
+    """Return a type's JSON schema, and a function that builds a value of that type from JSON."""
     if kind is None:
         return None, lambda value: value
     if isinstance(kind, dict):

@@ -26,7 +26,7 @@ INHERIT = ("inherit", "sonnet", "opus", "haiku")  # models of Claude Code, which
 
 @dataclass(frozen=True)
 class AgentFile:
-    """An agent that a file describes."""
+    """An agent read from a file. It is used only once the user has accepted the file's digest."""
 
     name: str
     path: str

@@ -423,7 +423,7 @@ class SubAgent:
             raise SubAgentError(f"It was stopped: {self.stopping}.")
 
     def stop(self, why: str = "cancelled") -> None:
-        """End it and all that it started; from any thread."""
+        """Stop this sub-agent and everything it started. Can be called from any thread."""
         self.stopping = self.stopping or why
         self.family.tell()
         if self.family_below is not None:

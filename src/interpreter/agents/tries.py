@@ -173,7 +173,7 @@ class KeepTry(Action):
         return "a try is being kept"
 
     def judge(self, context: ActionContext) -> Iterator[Step]:
-        """Ask before variables leave the sandbox, unless this session's code would run without asking, or in one."""
+        """Ask before moving variables out of the sandbox, unless this session has one or runs code without asking."""
         permissions = context.actor.permissions
         if permissions.sandbox is None and permissions.mode != "auto":
             question = Question(Confirm(VARIABLES))

@@ -53,11 +53,11 @@ def export(
     whole: bool = False,
     by: Actor | None = None,
 ) -> Generator[Event, None, Export | None]:
-    """Write the conversation to a file, for the user or `by`; None if nothing has been said yet.
+    """Write the conversation to a file on behalf of `by` (default: the user); None if it is empty.
 
     `form` is a name in `interpreter.export.EXPORTERS`. Without a path, the name is the title of the conversation. An
-    existing file is only replaced with `force`. Secrets are left out unless `keep_secrets` is set. A script has the
-    blocks that the result needs, or with `whole` all.
+    existing file is only replaced with `force`. Secrets are left out unless `keep_secrets` is set. A script
+    contains the blocks that the result needs, or all of them with `whole`.
     """
     from interpreter.llm.secrets import replace_secrets
 

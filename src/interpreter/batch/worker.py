@@ -217,7 +217,7 @@ class Worker:
         return {**result, "folder": str(folder) if has_changed else None}
 
     def _session(self, message: Mapping[str, Any], folder: Path) -> OpenInterpreter:
-        """Make the session of a task, whose requests the other side grants."""
+        """Create the session for a task. The coordinating process grants its model requests."""
         if self._make_session is not None:
             interpreter = self._make_session(str(folder))
         else:

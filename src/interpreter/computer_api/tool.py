@@ -36,7 +36,7 @@ class ComputerTool:
         """Raise an error if nothing can be sent; called before the user is asked about sending."""
 
     def without_secrets(self, text: str) -> str:
-        """Return the text of a call as the record may have it."""
+        """Return the text of a call without its secrets, as it may be recorded."""
         return text
 
     def terminate(self) -> None:

@@ -158,7 +158,7 @@ _EXAMPLES = {"int": 1000, "float": 0.5, "str": "text", "path": "~/folder", "list
 
 
 def check_value(row: Setting, value: Any) -> Any:
-    """Return the value as it is stored, or raise an error with the setting, what it takes and what it got."""
+    """Return the value in its stored form, or raise an error with the setting, the expected values and this one."""
     if value is None and row.optional:
         return None
     fits, store = _KINDS[row.kind]

@@ -40,7 +40,7 @@ class TurnInterrupts(SigintHandler):
                 signal.signal(signal.SIGCONT, continued)
 
     def passing(self, chunks: Iterator[T]) -> Iterator[T]:
-        """Yield the same chunks. If Ctrl-C is pressed twice while one is made, raise KeyboardInterrupt after it."""
+        """Yield the chunks. If Ctrl-C is pressed twice during one, raise KeyboardInterrupt instead of yielding it."""
         while True:
             with self.state("inside"):
                 chunk = next(chunks, None)

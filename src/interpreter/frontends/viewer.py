@@ -160,7 +160,7 @@ def view_of(options: dict[str, str]) -> TableQuery:
 
 
 def _language_of(interpreter: OpenInterpreter, name: str) -> str:
-    """Find the first language that knows the name. If none does, return the first of all, which reports the error."""
+    """Find the first language with this variable. If none has it, return the first, which will report the error."""
     first = re.match(r"\$?([\w$]+)", name)
     names = [language.name for language in interpreter.computer.languages]
     try:

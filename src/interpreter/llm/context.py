@@ -108,9 +108,9 @@ def without_list(text: str) -> str:
 
 
 def old_lists(messages: Sequence[Message], most: int | None, pictures: frozenset[int]) -> frozenset[int]:
-    """Return the positions of the oldest lists of what is on the screen, which go with the pictures beside them.
+    """Return the positions of the oldest screen listings, which are dropped together with their pictures.
 
-    A list that tells only what has changed stays together with the whole list before it.
+    A listing of changes is kept or dropped with the full listing before it.
     """
     lists = [at for at, m in enumerate(messages) if m.get("recipient") == "assistant" and LIST in str(m.get("content"))]
     if most is None or not lists:

@@ -96,7 +96,7 @@ class Budget:
             raise
 
     def check(self, dollars: float) -> None:
-        """Raise BudgetExceededError if a request of this cost would exceed what is left of it."""
+        """Raise BudgetExceededError if a request of this cost would exceed the rest of the budget."""
         with self._changed:
             for each in self.chain():
                 limit = each.limit

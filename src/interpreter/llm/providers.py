@@ -313,7 +313,7 @@ def _ollama_address(host: str) -> str:
 
 
 def check_offline(model: str, environ: Mapping[str, str], api_base: str | None) -> None:
-    """Refuse a model that is served where the user has named no address."""
+    """In offline mode, reject a model that isn't local and for which the user has set no address."""
     if api_base and identify(model, api_base)[0] in (*ROWS, LITELLM):  # others may also contact their provider
         return
     row = ROWS.get(identify(model)[0])
@@ -381,7 +381,7 @@ def provider_of(key: str) -> Provider | None:
 
 
 def starting_model(row: Provider) -> str:
-    """Return a model string to begin with at this provider; empty where only its user knows the names."""
+    """Return this provider's default model string, or an empty string if it has no default."""
     name = STARTING_MODELS.get(row.prefix, "")
     return name and (name if row.prefix == "openai" else f"{row.prefix}/{name}")
 

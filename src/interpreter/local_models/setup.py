@@ -185,7 +185,7 @@ def _use_at_server(interpreter: OpenInterpreter, server: servers.LocalServer, mo
 
 
 def show_download(name: str, steps: Iterable[weights.Progress]) -> None:
-    """Run a download to its end with a bar. Ctrl-C stops it; the part that has arrived is kept."""
+    """Run a download with a progress bar. Ctrl-C stops it and keeps the part that has arrived."""
     from rich.progress import (
         BarColumn,
         DownloadColumn,

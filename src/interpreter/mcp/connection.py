@@ -81,7 +81,7 @@ def _kill_all() -> None:
 
 
 class Connection:
-    """A server of one session. Every method may be called from any thread but the loop's, and waits."""
+    """A session's connection to one MCP server. Methods block; call them from any thread but the event loop's."""
 
     def __init__(
         self, server: Server, workspace: str, is_offline: Callable[[], bool], containment: Containment | None = None

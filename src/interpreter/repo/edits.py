@@ -282,7 +282,7 @@ def _is_at(lines: Sequence[Line], at: int, wanted: Sequence[str]) -> bool:
 
 
 def _hunk_lines(lines: list[Line], place: int, signed: Sequence[str], is_other_space: bool) -> list[Line]:
-    """Return the lines of a hunk: those it keeps as the file has them, new ones with the ends around them."""
+    """Return a hunk's result: kept lines as they are in the file, new lines with the line endings around them."""
     wanted = [line[1:] for line in signed if line[0] != "+"]
     taken = lines[place : place + len(wanted)]
     usual = next((line.end for line in (*taken, *lines) if line.end), "\n")

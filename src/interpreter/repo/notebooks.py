@@ -100,7 +100,7 @@ def replaced_in_cell(text: str, name: str, old: str, new: str, path: str) -> tup
 
 
 def _written_like(book: dict[str, Any], text: str) -> str:
-    """Write JSON in the form of an existing text."""
+    """Serialise the notebook with the indentation, separators and line endings of the existing text."""
     indent = re.match(r"\{\r?\n([ \t]+)", text)
     separators = (",", ": ") if indent else (", ", ": ") if '": ' in text else (",", ":")
     spaces = indent[1] if indent else None

@@ -182,7 +182,7 @@ def choose(
 
 
 def _chosen_python(asked: str | None, env: Mapping[str, str], workspace: str) -> tuple[str, Origin]:
-    """Find the program that runs code. Raises RuntimeStartError if there is none where the user's setting says."""
+    """Find the Python that runs code. Raises RuntimeStartError if the user's setting doesn't lead to one."""
     if not asked:
         for name in ("VIRTUAL_ENV", "CONDA_PREFIX"):
             if (active := env.get(name)) and (python := python_in(active)):

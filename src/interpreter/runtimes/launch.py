@@ -77,7 +77,7 @@ class RuntimeSandbox(Protocol):
         """List what the sandbox denied a block that has ended, one line each."""
 
     def door(self) -> int:
-        """Return a local port through which programs outside reach only what can be reached inside."""
+        """Return the port of a proxy that gives programs outside the sandbox the same network access as inside."""
 
     def refusal(self, host: str, port: int) -> str:
         """Say why a host cannot be reached, and how to request it; empty if it can."""

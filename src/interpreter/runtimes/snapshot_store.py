@@ -283,7 +283,7 @@ class SnapshotStore:
         supervisor.say("promoted %s" % state)
 
     def settle(self, keep: bool, namespace: int) -> None:
-        """End one of the two workers of a dry run, and with the copy everything in its mount namespace."""
+        """End a dry run. With `keep`, its copy replaces the worker; otherwise end all in the copy's mount namespace."""
         supervisor = self.supervisor
         if keep:
             supervisor.suspended, supervisor.pid = supervisor.pid, supervisor.suspended

@@ -397,7 +397,7 @@ def by_message(sandbox: Sandbox, places: SandboxPlaces, block: EndedBlock) -> It
 
 
 def tells(line: str, why: str) -> bool:
-    """Check whether a program reports its error as `touch: /etc/x: WHY`, or in Python's form with the number."""
+    """Check whether a line is an error such as `touch: /etc/x: WHY` or Python's `[Errno 30] WHY: ...`."""
     return line.rstrip(" .)\r").endswith(f": {why}") or f"] {why}: " in line
 
 

@@ -20,7 +20,7 @@ class Contained(Protocol):
     """What a sandbox gives: a `sandbox.Sandbox`."""
 
     def is_within(self, other: Any) -> bool:
-        """Check whether it allows nothing that the other one doesn't."""
+        """Check whether this sandbox allows nothing beyond `other`."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Permissions:
     budget: float | None = None  # in dollars, for itself and those it starts; None: no limit
 
     def is_within(self, other: Permissions) -> bool:
-        """Check whether it allows nothing that the other one doesn't."""
+        """Check whether these permissions allow nothing beyond `other`."""
         return self == self.restricted_to(other)
 
     def restricted_to(self, other: Permissions) -> Permissions:

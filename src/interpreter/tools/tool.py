@@ -123,7 +123,7 @@ class Tool:
 
     @property
     def code_name(self) -> str:
-        """Return the name in code, after `tools.`: what no identifier may have is `_`."""
+        """Return the name to use after `tools.` in code. Characters that identifiers can't contain become `_`."""
         return ".".join(re.sub(r"\W", "_", part) for part in self.name.split("."))
 
     @property

@@ -201,7 +201,7 @@ def result_chunks(value: Any) -> Iterator[Chunk]:
 
 
 def value_of(value: Any) -> Any:
-    """Convert a handler's value for code: the text of chunks, any other value as it is."""
+    """Convert a handler's value for code: chunks become their text, anything else stays unchanged."""
     if isinstance(value, Iterator) or (_is_list(value) and value and all(map(_is_chunk, value))):
         return "".join(str(each["content"]) for each in value if each.get("format") == "output")
     return value

@@ -1,4 +1,4 @@
-"""The workspace as last seen, with a stored copy of every content within the limits: what undo covers."""
+"""The workspace as last seen, with a copy of every file within the limits; undo covers these."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The boundary of browser, machine and model: allowed addresses and files, and marked page content."""
+"""The boundary between browser, machine and model: allowed addresses and files, and how page content is marked."""
 
 from __future__ import annotations
 

@@ -409,12 +409,12 @@ class Browser(ComputerTool):
 
     @in_browser
     async def console(self, window: BrowserWindow, find: str = "", last: int = 50) -> str:
-        """Show what pages wrote to the console, and their errors: the last ones, or those with a text."""
+        """List the console messages and errors of pages: the last `last` that contain `find`."""
         return log(window.console, find, last, (await window.page()).url)
 
     @in_browser
     async def network(self, window: BrowserWindow, find: str = "", last: int = 50) -> str:
-        """Show what pages requested, and the answers' status: the last ones, or those with a text."""
+        """List the requests that pages made, with the status of each response: the last `last` that contain `find`."""
         return log(window.network, find, last, (await window.page()).url)
 
     def wait_for(self, text: str, timeout: float | None = None) -> str:

@@ -426,7 +426,7 @@ class BrowserWindow:
     async def settle(self, page: Page, before: set[Request]) -> None:
         """Wait until the page has drawn the effect of an action, and loaded what it led to.
 
-        `before` are the requests of its scripts that were open before the action.
+        `before`: the requests by the page's scripts that were already pending.
         """
         with contextlib.suppress(self.error, TimeoutError):
             await asyncio.wait_for(page.evaluate(AFTER_NEXT_FRAME), DRAW_TIMEOUT)

@@ -310,7 +310,7 @@ Collection = LocalCollection | RemoteCollection
 
 
 def check_url(account: Account, url: str) -> None:
-    """Refuse an address that the password may not go to: not the account's server, or without TLS and not local."""
+    """Reject a URL the password must not be sent to: one on an unrelated server, or a non-local one without TLS."""
     parts = urlsplit(url)
     host = parts.hostname or ""
     if "@" in parts.netloc:

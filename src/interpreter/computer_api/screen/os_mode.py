@@ -187,7 +187,7 @@ class ScreenControl(TurnObserver):
 
     @property
     def _needs_pictures(self) -> bool:
-        """Return whether every action has to be answered with a picture, as OpenAI's computer tool wants it."""
+        """Return whether every action must be answered with a picture, as OpenAI's computer tool requires."""
         endpoint = self._agent.llm.endpoint
         return (
             endpoint is not None and endpoint.wire == "responses" and kind_of("responses", endpoint.model) is not None

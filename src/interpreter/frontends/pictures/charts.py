@@ -1,4 +1,4 @@
-"""Charts in characters: the lines, points and bars that the session has put inside the image of a figure.
+"""Charts drawn with characters, from the lines, points and bars that the session embedded in a figure's image.
 
 Bars of categories become rows with their values. Anything else is drawn on a grid with ticks, in braille dots, or with
 a mark for each series where the terminal has no colours or no Unicode.

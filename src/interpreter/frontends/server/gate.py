@@ -78,7 +78,7 @@ class User:
 
 
 class Refused(Exception):
-    """The gate says no, or a handler does: a status, what is wrong, and what to do."""
+    """The gate or a handler refused a request: with the status, the reason and advice."""
 
     def __init__(self, status: int, kind: str, words: str, headers: dict[str, str] | None = None) -> None:
         super().__init__(words)
@@ -457,7 +457,7 @@ class Gate:
         await self._app(visit.scope, checked, guarded)
 
     async def _authenticated_by_frame(self, visit: _Visit, receive: Receive, send: Send) -> None:
-        """Wait for the key in the first frame of a 0.4.3 client. Nothing behind the gate sees the socket before."""
+        """Wait for the key in the first frame of a 0.4.3 client. Only then pass the socket on."""
         message = await receive()
         await send({"type": "websocket.accept"})
         visit.started = True

@@ -29,7 +29,7 @@ _CHUNK = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """One effect that the code would have."""
+    """Something the code would do, such as write a file or contact a host, and the line that does it."""
 
     kind: Kind
     what: str  # a path as it is written, a program, a host, a package; `*` where it is only known at run time

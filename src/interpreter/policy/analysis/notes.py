@@ -106,7 +106,7 @@ class CodeLocation:
         return folder and f"{folder.rstrip('/')}/{rest}"
 
     def _followed(self, path: str, itself: bool = False) -> str | None:
-        """Return the path behind all links, also those that the code makes; None if one leads to an unknown place."""
+        """Resolve all links in a path, including those the code creates; None if one leads to an unknown place."""
         if not (self._links or self._copies):
             return _real(path)
         left, full = path.split("/")[::-1], ""

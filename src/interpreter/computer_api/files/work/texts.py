@@ -38,7 +38,7 @@ NOT_FOUND = "Original text not found."
 
 
 def read(folder: str, path: str, start: Optional[int], end: Optional[int], numbers: bool) -> str:
-    """Return the lines from `start` to `end`, counted from 1 and included; its end says which lines are left out."""
+    """Return lines `start` to `end`, 1-based and inclusive. If some are left out, the last line says which."""
     content = whole(folder, path).replace("\r\n", "\n")
     lines = content.split("\n")
     if lines[-1] == "":
@@ -132,7 +132,7 @@ def write(path: str, data: bytes, name: str) -> None:
 
 
 def save(folder: str, path: str, files: List[Tuple[str, str]]) -> List[Dict[str, Any]]:
-    """Write new files, names and contents in base64, into a directory; where a name is taken, a number is added."""
+    """Write new files, given as (name, base64 content), into a directory. If a name is taken, add a number to it."""
     target_folder = full(folder, path)
     os.makedirs(target_folder, exist_ok=True)
     rows = []

@@ -327,7 +327,7 @@ class ScreenView:
 
 @dataclass(frozen=True)
 class Placement:
-    """A window of a program as its tree has it, and as the screen has it.
+    """A program's window: its position in the accessibility tree and on the screen.
 
     Trees count in pixels of the program. Where a desktop is scaled (HiDPI), one of those is more than one of the
     screen, and each program has its own scale, and its own position for the corner of a second monitor. Some

@@ -154,7 +154,7 @@ class CapturedScreen(Screen):
         weakref.finalize(self, self._mss.close)
 
     def grab(self, box: Box) -> Image:
-        """Capture a box with one pixel for each of its pixels, even where the screen has more."""
+        """Capture a box at its own size in pixels, even on a HiDPI screen."""
         image = needed("PIL.Image", "Seeing the screen")
         with self._lock:
             try:

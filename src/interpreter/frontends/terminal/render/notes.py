@@ -274,7 +274,7 @@ _DIFF_HEADS = ("--- ", "+++ ", "rename ", "Binary files ")
 
 
 def diff_rows(text: str, theme: Theme | None, most: int | None = None) -> tuple[list[str], int]:
-    """Colour the first lines of a difference, unless there is no theme, and count those that are left out."""
+    """Colour the first lines of a diff, if there is a theme, and count the lines left out."""
     lines = [visible(line, PROSE) for line in text.removesuffix("\n").split("\n")]
     shown = lines[:most]
     if theme:
@@ -285,7 +285,7 @@ def diff_rows(text: str, theme: Theme | None, most: int | None = None) -> tuple[
 
 
 def card_diff(text: str, width: int, theme: Theme | None = None, most: int | None = CARD_ROWS) -> list[str]:
-    """Draw the difference on a card: side by side where there is room."""
+    """Draw a diff on a card, side by side if there is room."""
     text = visible(text.removesuffix("\n"), PROSE)
     if not text:
         return []

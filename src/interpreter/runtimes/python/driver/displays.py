@@ -97,7 +97,7 @@ def as_text(mime: str, form: Any) -> Any:
 
 
 class TablePage:
-    """Writes a table as HTML with all its rows, columns and cells; pandas and polars only show ten rows."""
+    """Renders a table as HTML with up to `most_rows` rows; by default, pandas and polars show far fewer."""
 
     most_rows = 1000  # the setting `computer.table_rows`
 

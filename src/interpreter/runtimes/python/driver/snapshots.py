@@ -97,7 +97,7 @@ class SnapshotTaker:
         return None
 
     def run_apart(self, line: int, seconds: float, work: Callable[[], bytes]) -> None:
-        """Run something in a forked copy that ends after so many seconds at most, and send the result to the line."""
+        """Run `work` in a forked copy for at most `seconds`, and write its result to the file descriptor `line`."""
         self._children.reap()
         self._openmp.pause()
         mask = _signal.pthread_sigmask(_signal.SIG_BLOCK, ALL_SIGNALS)
