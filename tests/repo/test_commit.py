@@ -11,12 +11,13 @@ import pytest
 
 from interpreter import OpenInterpreter
 from interpreter.errors import SandboxUnavailableError
+from interpreter.questions import Answer, Question
 from interpreter.repo.ci import since
 from interpreter.repo.commit import MakeCommit, plan_commit, suggested_message
 from interpreter.repo.git import COMMANDS, GitError, Repository
 from interpreter.session import Block
 from model_server import ModelServer, text, tool_call
-from repo.repositories import files_of, git, make_repository, shell
+from repo.repositories import files_of, git, make_repository, shell, state
 
 pytestmark = pytest.mark.needs("git")
 
@@ -317,3 +318,68 @@ def test_the_model_commits_with_its_tool_and_writes_a_message(tmp_path: Path) ->
             assert "Two: add a line" in asked and "+more = 1" in asked
         finally:
             session.computer.terminate()
+
+
+# What the model runs after its change of one.txt and made.py, and the user's files that it would commit, too.
+BY_GIT = [
+    ("git add -A && git commit -qm all", "new.txt, one.txt, two.txt"),
+    ("git commit -qam 'all of it'", "one.txt, two.txt"),
+    ("git add made.py && git commit -qm made", "one.txt"),  # the user has staged it
+    ("git reset -q && git add made.py && git commit -qm made", ""),
+    ("git add -N made.py && git commit -qm made made.py", ""),
+    ("cd . && git add -- made.py two.txt; git commit -qm x two.txt", "two.txt"),
+    ("git status; git log -1", ""),
+    ("git stash -q; git commit -q --allow-empty -m empty", ""),
+]
+
+
+def chat(session: OpenInterpreter, *blocks: tuple[str, str]) -> str:
+    """Let the model run blocks, and return what it then reads."""
+    with ModelServer([*(tool_call(*block) for block in blocks), text("Done.")]) as server:
+        session.llm.model, session.llm.api_base, session.llm.api_key = "gpt-4o", server.base_url, "key"
+        session.chat("Go on", display=False)
+        return str(server.requests[-1].body)
+
+
+@pytest.mark.parametrize(("command", "names"), BY_GIT)
+def test_git_in_a_block_does_not_sweep_in_changes_of_the_user(
+    session: OpenInterpreter, command: str, names: str
+) -> None:
+    folder = Path(session.workspace)
+    chat(session, ("python", BLOCK))
+    before = state(folder)
+    read = chat(session, ("shell", command))
+    if names:
+        assert f"changes in {names} that this session did not make" in read
+        assert state(folder) == before
+        assert commit(session, own=False).paths == ("made.py", "one.txt")
+        chat(session, ("shell", "git add -A && git commit -qm rest"))  # nothing of the session is left: as asked
+        assert git(folder, "status", "--porcelain") == ""
+    else:
+        assert "that this session did not make" not in read
+        assert state(folder) != before or "status" in command
+
+
+def test_one_block_that_edits_and_commits_is_no_exception(session: OpenInterpreter) -> None:
+    folder = Path(session.workspace)
+    at_once = "shell", "echo more > made.py && git add -A && git commit -qm all"
+    assert "that this session did not make" in chat(session, at_once)
+    assert not (folder / "made.py").exists()
+    shell(folder, "git reset -q --hard; rm new.txt")
+    chat(session, at_once)
+    assert git(folder, "log", "-1", "--format=%s") == "all\n"
+
+
+def test_the_card_names_the_changes_that_a_commit_would_take_in(session: OpenInterpreter) -> None:
+    chat(session, ("python", BLOCK))
+    session.auto_run = False
+    shown: list[Question] = []
+
+    def answer(question: Question) -> Answer:
+        shown.append(question)
+        return Answer("approve")
+
+    with session.session.questions.answerable({"block"}, answer):
+        chat(session, ("shell", "git commit -qam all"))
+    assert "Also commits your changes in one.txt, two.txt" in (shown[0].subject.effects or ())
+    assert git(Path(session.workspace), "log", "-1", "--format=%s") == "all\n"

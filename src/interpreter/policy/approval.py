@@ -104,6 +104,8 @@ class Approver:
             return
         if not review.only_sandbox_request or review.asks_for_more:
             yield from self._ask(review, block, context)
+        elif (forecast := self._forecast(review, context)) is not None and forecast.refusal:
+            yield from self._deny(review, forecast.refusal, by="repository")
         elif review.allowed_by:
             yield decision("approved", "policy", review.allowed_by)
 

@@ -33,6 +33,10 @@ class Forecast(Protocol):
     def note(self) -> str:
         """Return what else there is to say, in a sentence."""
 
+    @property
+    def refusal(self) -> str:
+        """Return why a block that nobody is asked about may not run; empty if it may."""
+
     def end(self, approved: bool) -> Preview | None:
         """Return the question is answered; return the dry run that a yes applies, if there is one."""
 

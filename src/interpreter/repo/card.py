@@ -10,7 +10,7 @@ from contextlib import suppress
 from contextvars import copy_context
 from typing import TYPE_CHECKING, Any
 
-from interpreter.console_text import visible_line
+from interpreter.console_text import first_few, visible_line
 from interpreter.errors import InterpreterError
 from interpreter.host.files import Folder, beneath
 from interpreter.messages import has_failed
@@ -29,6 +29,10 @@ if TYPE_CHECKING:
 
 LONGEST_WAIT = 0.3  # seconds that the question waits for a dry run
 _MAX_DIFF = 400_000  # characters
+MIXED = (
+    "The commit would also take in changes in {} that this session did not make. The tool `commit` commits exactly "
+    "what the session changed. For a commit with everything, the user runs git, or allows the command with a rule."
+)
 _EDITS = {"computer.files.replace", "computer.files.patch"}
 
 
@@ -37,8 +41,12 @@ def forecast(agent: Agent, review: BlockReview, context: ActionContext) -> Forec
     effects, mode = review.effects, agent.settings.card_diff
     if effects is None:
         return None
-    if notes := list(dict.fromkeys(git_notes(effects))):
-        return Forecast(note="\n".join(notes))
+    mixed = mixed_in(agent, effects) if agent.actor in context.actor.chain() else []
+    if review.only_sandbox_request and not review.asks_for_more:  # nobody is asked
+        return Forecast(refusal=MIXED.format(first_few(mixed, 5))) if mixed and not review.allowed_by else None
+    notes = [*git_notes(effects), *([f"Also commits your changes in {first_few(mixed, 5)}"] if mixed else [])]
+    if notes:
+        return Forecast(note="\n".join(dict.fromkeys(notes)))
     if mode == "off" or agent.settings.preview or not only_writes_here(effects):
         return None
     is_shown = agent.settings.in_terminal_interface or context.session.questions.can_be_answered("block")
@@ -70,24 +78,42 @@ def only_writes_here(effects: Effects) -> bool:
 class Forecast:
     """What is added to the card: a difference, and what to say where there is none."""
 
-    def __init__(self, diff: str = "", note: str = "") -> None:
-        self.diff, self.note = diff[:_MAX_DIFF], note
+    def __init__(self, diff: str = "", note: str = "", refusal: str = "") -> None:
+        self.diff, self.note, self.refusal = diff[:_MAX_DIFF], note, refusal
 
     def end(self, approved: bool) -> Preview | None:
         """Return the question is answered; return the dry run that a yes applies, if there is one."""
         return None
 
 
+def mixed_in(agent: Agent, effects: Effects) -> list[str]:
+    """Name the files with changes of the user that a `git commit` of a block would mix with those of the session."""
+    commands = [git_command(step.words) for step in effects.steps if step.words[:1] == ("git",)]
+    if agent.computer.machine is not None or not any(verb == "commit" for verb, _ in commands):
+        return []
+    from interpreter.repo.commit import changed_by_user
+
+    writes = any(effect.kind in ("write", "delete") and effect.how != "git" for effect in effects.all)
+    with suppress(InterpreterError, OSError, ValueError):
+        return changed_by_user(agent, commands, writes)
+    return []
+
+
+def git_command(words: Sequence[str]) -> tuple[str, Sequence[str]]:
+    """Return the verb of a git command, and what follows it."""
+    at = 1
+    while at < len(words) and words[at].startswith("-"):
+        at += 2 if words[at] in ("-C", "-c") else 1
+    return "".join(words[at : at + 1]), words[at + 1 :]
+
+
 def git_notes(effects: Effects) -> Iterator[str]:
     """Name what git commands do that their names don't say: where a push goes, and what is lost."""
     for words in (step.words for step in effects.steps if step.words[:1] == ("git",)):
-        operands = [
-            word for at, word in enumerate(words[1:], 1) if word[:1] != "-" and words[at - 1] not in ("-C", "-c")
-        ]
-        verb, rest = (operands or [""])[0], words[words.index((operands or ["git"])[0]) :]
+        verb, rest = git_command(words)
         if verb == "push":
             forced = {"-f", "--force", "--force-with-lease"} & set(rest) or any(each.startswith("+") for each in rest)
-            host = remote_host(effects.cwd or effects.workspace, operands[1:])
+            host = remote_host(effects.cwd or effects.workspace, [word for word in rest if word[:1] != "-"])
             yield f"{'Force-pushes' if forced else 'Pushes'} to {host}"
         if "--no-verify" in rest or (verb == "commit" and "-n" in rest):
             yield "Skips the hooks of the repository"

@@ -5,14 +5,17 @@ from __future__ import annotations
 import base64
 import os
 import re
+import stat
 import time
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from interpreter.console_text import counted, first_few
+from interpreter.host.files import Folder
 from interpreter.llm.secrets import replace_secrets
 from interpreter.questions import Step
 from interpreter.repo.git import Entry, GitError, Repository, Scratch
@@ -95,9 +98,7 @@ def plan_commit(agent: Agent, own: bool = False) -> Plan:
         raise GitError(f"{repository.in_progress.capitalize()} is in progress. Finish or abort it with git first.")
     head, settings = repository.head, repository.settings()
     _check_settings(settings)
-    made, since = _made.get(agent, ("", 0))
-    blocks = [each for each in agent.timeline.blocks if made != head or each.id > since]
-    chosen = [each for each in blocks if own or each.kind == "block" or each.actor]
+    blocks, chosen = _uncommitted_blocks(agent, head, own)
     changes, left_out = _changes_of(agent, repository, chosen)
     if not changes:
         raise GitError(_nothing(agent, blocks, chosen, left_out))
@@ -121,6 +122,82 @@ def plan_commit(agent: Agent, own: bool = False) -> Plan:
     if not after:
         raise GitError(_nothing(agent, blocks, chosen, left_out))
     return Plan(repository, head, before, after, left_out, max(each.id for each in blocks), settings)
+
+
+def _uncommitted_blocks(agent: Agent, head: str, own: bool = False) -> tuple[list[Checkpoint], list[Checkpoint]]:
+    """Return the blocks since the commit made last, and those of them that count as the session's."""
+    made, since = _made.get(agent, ("", 0))
+    blocks = [each for each in agent.timeline.blocks if made != head or each.id > since]
+    return blocks, [each for each in blocks if own or each.kind == "block" or each.actor]
+
+
+# -- a commit by git itself ----------------------------------------------------------------------------------------
+
+_TAKES_VALUE = re.compile(r"-[qvsnae]*[mFCct]|--(message|file|author|date|template|cleanup|fixup|squash|trailer)")
+_ALL = {"add": re.compile(r"-[a-z]*[Au][a-z]*|--all|--update"), "commit": re.compile(r"-[qvsn]*a[qvsnm]*|--all")}
+
+
+def changed_by_user(agent: Agent, commands: Sequence[tuple[str, Sequence[str]]], writes: bool) -> list[str]:
+    """Name the files with changes of the user that git commands would commit; none if the session has no part in it.
+
+    `writes`: the block that has the commands also changes files itself.
+    """
+    repository = Repository(str(agent.settings.workspace))
+    if repository.in_progress:
+        return []
+    with repository.scratch() as scratch, Folder(repository.root) as root:
+        staged = set(scratch.staged(repository.head))
+        changed, fresh = set(scratch.listed("--modified", "--deleted")), set(scratch.untracked())
+        changes, left_out = _changes_of(agent, repository, _uncommitted_blocks(agent, repository.head)[1])
+        taken = _taken(repository.root, commands, staged, changed, fresh)
+        if not taken or not (writes or changes.keys() & (staged | changed | fresh)):
+            return []
+        entries = scratch.entries(repository.head, taken)
+
+        def is_of_session(path: str) -> bool:
+            try:
+                planned = _replayed(scratch, path, entries.get(path), changes.get(path, ()), False)
+            except GitError:
+                return False
+            present = None
+            with suppress(FileNotFoundError):
+                is_link = stat.S_ISLNK(root.stat(path).st_mode)
+                present = os.fsencode(root.readlink(path)) if is_link else root.read_bytes(path)
+            sides = [side and side.replace(b"\r\n", b"\n") for side in (present, planned and planned.content)]
+            return sides[0] == sides[1]
+
+        return sorted(path for path in taken if path not in left_out and not is_of_session(path))
+
+
+def _taken(
+    root: str, commands: Sequence[tuple[str, Sequence[str]]], staged: set[str], changed: set[str], fresh: set[str]
+) -> set[str]:
+    """Return the files that commits among some git commands have, before other commands of the block change any."""
+    committed: set[str] = set()
+    for verb, rest in commands:
+        at = [i for i, word in enumerate(rest) if not (i and verb == "commit" and _TAKES_VALUE.fullmatch(rest[i - 1]))]
+        words = [rest[i] for i in at]
+        operands = [word for word in words if not word.startswith("-")]
+        takes_all = verb in _ALL and any(map(_ALL[verb].fullmatch, words))
+        if verb == "stash" or (verb == "reset" and "--hard" in words):
+            staged, changed = set(), set()
+        elif verb == "reset":
+            staged = set()
+        elif verb == "add" and (operands or takes_all):
+            is_update = "-u" in words or "--update" in words
+            staged = staged | _selected(root, operands, changed if is_update else changed | fresh)
+        elif verb == "commit":
+            index = staged | changed if takes_all else staged
+            committed |= _selected(root, operands, staged | changed) if operands else index
+    return committed
+
+
+def _selected(root: str, operands: Sequence[str], paths: set[str]) -> set[str]:
+    """Return the paths that operands may name, relative to whatever folder; all without any."""
+    names = [os.path.relpath(each, root) if os.path.isabs(each) else os.path.normpath(each) for each in operands]
+    if not names or any(re.search(r"[*?\[:]", name) or name == "." or name.startswith("..") for name in names):
+        return paths
+    return {path for path in paths if any(f"/{name}/" in f"/{path}/" for name in names)}
 
 
 Version = tuple[str, bytes] | None  # mode and content

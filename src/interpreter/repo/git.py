@@ -11,7 +11,7 @@ import os
 import re
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -249,7 +249,18 @@ class Scratch:
 
     def untracked(self) -> list[str]:
         """List the files that the user's index lacks and `.gitignore` does not name."""
-        rows = self.run("ls-files", "--others", "--exclude-standard", "-z", index="user.index").stdout.split(b"\0")
+        return self.listed("--others", "--exclude-standard")
+
+    def staged(self, commit: str) -> list[str]:
+        """Copy the user's index, and list the files in which it differs from a commit, if there is one."""
+        self.copy_index()
+        self.run("update-index", "-q", "--refresh", index="user.index")
+        options = "diff-index", "--cached", "--name-only", "--ignore-submodules=all", "-z"
+        return self.listed(command=(*options, commit or EMPTY_TREE, "--"))
+
+    def listed(self, *options: str, command: Sequence[str] = ()) -> list[str]:
+        """List files of the copy of the user's index, as `ls-files` or another command does."""
+        rows = self.run(*(command or ("ls-files", "-z", *options)), index="user.index").stdout.split(b"\0")
         return [os.fsdecode(row) for row in rows if row and not row.endswith(b"/")]
 
     def with_contents(self, rows: Mapping[str, tuple[str, str]]) -> dict[str, Entry]:
