@@ -175,7 +175,7 @@ SPECIAL = [
     ("git config commit.gpgsign true", "commit.gpgsign is on"),
     ("rm -rf .git", "is in no git repository"),
     ("printf '#!/bin/sh\\necho too long; exit 1\\n' > .git/hooks/commit-msg; chmod +x .git/hooks/commit-msg", "a hook of the repository refused it:\ntoo long"),
-    ("printf '#!/bin/sh\\ngit add new.txt\\n' > .git/hooks/pre-commit; chmod +x .git/hooks/pre-commit", "a hook changed what would be committed"),
+    ("printf '#!/bin/sh\\ngit add new.txt\\n' > .git/hooks/pre-commit; chmod +x .git/hooks/pre-commit", "a hook changed what would be committed. Run the hook in a block"),
 ]  # fmt: skip
 
 
@@ -223,6 +223,9 @@ def test_detached_worktree_shallow_and_unborn_repositories_work(tmp_path: Path, 
         assert git(tmp_path / name, "log", "-1", "--format=%s") == f"In {name}\n"
         assert git(tmp_path / name, "status", "--porcelain") == ""
     assert git(folder, "log", "-1", "--format=%s", "linked") == "In linked\n"
+    git(folder, "checkout", "-q", "--detach")
+    run(session, BLOCK)
+    assert "`git switch -c NAME` makes one of it." in str(commit(session))
     assert git(folder, "fsck", "--no-dangling") == ""
 
 

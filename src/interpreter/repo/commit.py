@@ -352,6 +352,8 @@ class Commit:
 
     def __str__(self) -> str:
         lines = [f"Committed {counted(len(self.paths), 'file')} to {self.branch}: {self.name[:7]} {self.subject}"]
+        if self.branch.endswith("(detached)"):
+            lines.append("HEAD is detached, so no branch has this commit. `git switch -c NAME` makes one of it.")
         return "\n".join([*lines, *(f"Left out: {path}, {why}." for path, why in self.left_out.items())])
 
 
@@ -445,7 +447,10 @@ def _after_hooks(agent: Agent, scratch: Scratch, plan: Plan, message: str) -> st
     except OSError as error:
         raise GitError(f"Nothing is committed: the hooks of the repository can't run in the session: {error}") from None
     if done.returncode == _CHANGED_INDEX:
-        raise GitError("Nothing is committed: a hook changed what would be committed. Run it first, then commit.")
+        raise GitError(
+            "Nothing is committed: a hook changed what would be committed. Run the hook in a block, so "
+            "that its changes are part of the session, and commit again."
+        )
     if done.returncode:
         output = (done.stderr + done.stdout).decode("utf-8", "replace").strip()[-2000:]
         raise GitError(f"Nothing is committed: a hook of the repository refused it:\n{output}")
