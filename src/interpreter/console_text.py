@@ -38,7 +38,7 @@ OUTPUT = rf"({_IN_TEXT}|[\ue000-\uf8ff\U000f0000-\U0010fffd])"  # what programs 
 
 
 class _Shown(dict[int, str]):
-    """Maps each character to what is shown; looked up by its Unicode category on first use."""
+    """Maps each character to its visible form, from its Unicode category on first use."""
 
     def __missing__(self, code: int) -> str:
         shown = f"<U+{code:04X}>"
@@ -96,7 +96,7 @@ def short_count(count: int) -> str:
 class ConsoleText:
     """Takes raw output piece by piece and returns the text that a reader would see.
 
-    Cost is linear in what is written and memory is bounded by the limit, however the pieces are cut.
+    Cost is linear in the output and memory is bounded by the limit, however the pieces are cut.
     """
 
     def __init__(self, limit: int) -> None:

@@ -215,7 +215,7 @@ class WeightsMissingError(ModelError):
 
 
 class LocalServerError(ModelError):
-    """A model server on this machine is missing, could not be started, or refuses what was asked."""
+    """A model server on this machine is missing, could not be started, or rejects the request."""
 
 
 class DownloadError(InterpreterError):
@@ -244,7 +244,7 @@ class NotPreviewableError(InterpreterError):
     """A block can't be previewed; the message says why."""
 
     named: Sequence[str] = ()
-    """What static analysis found instead: paths, programs, hosts, and whether the block can be undone."""
+    """The findings of static analysis to show instead: paths, programs, hosts, and whether the block can be undone."""
 
 
 class UndoError(InterpreterError):

@@ -556,7 +556,7 @@ def code_names() -> tuple[str, ...]:
 
 
 def code_of(name: str) -> str:
-    """Read the file that defines a name in code."""
+    """Return the source of the file that defines this name for code."""
     files = (
         _PACKAGE.joinpath(*leaf.package.split("."), row.code)
         for leaf in leaves()

@@ -21,7 +21,7 @@ _ORIGINAL = frozenset({"message", "code", "console", "confirmation", "image", "f
 
 
 class Message(TypedDict, total=False):
-    """What is stored: who said what."""
+    """A message as it is stored."""
 
     role: str
     type: str

@@ -106,7 +106,7 @@ def _is_ours(handler: object) -> bool:
 
 
 class Guarded(SigintHandler, Generator[T, None, None]):
-    """The same items, with Ctrl-C deferred inside `next()`. `on_interrupt` runs in a helper thread and ends them.
+    """Yields the items, deferring Ctrl-C inside `next()`. `on_interrupt` runs in a helper thread and ends them.
 
     `close` waits until the iterator has ended. Garbage collection does not: a helper thread closes the iterator, and
     `wait_for_abandoned` waits for that.

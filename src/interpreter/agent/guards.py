@@ -26,7 +26,7 @@ _REPEATED: Message = {
 
 @dataclass(frozen=True)
 class Refusal:
-    """Why a block does not run, and whether that ends the turn."""
+    """The reason that a block does not run, and whether that ends the turn."""
 
     words: str
     final: bool
@@ -50,7 +50,7 @@ class BlockGuard:
         return self._max is not None and self.blocks >= self._max
 
     def refusal(self, language: str, code: str) -> Refusal | None:
-        """Why this block must not run; None if it may."""
+        """Return the reason that this block must not run; None if it may."""
         if self.exhausted:
             words = f"Not run: the limit of {self._max} blocks in one turn (`max_blocks`) is reached."
             return Refusal(words, final=True)
@@ -76,7 +76,7 @@ class BlockGuard:
         self._last, self._refused = this, False
 
     def count_prose_block(self) -> bool:
-        """Count a block that is not code; whether to ask the model to continue: at most once in a row."""
+        """Count a block that is not code. Return whether to ask the model to continue: at most once in a row."""
         self._prose += 1
         self.blocks += 1
         return self._prose == 1

@@ -42,7 +42,7 @@ class StreamedReply(Iterator[Chunk]):
         return item
 
     def read_on_in_background(self, only_ahead: bool = False) -> None:
-        """Keep the connection flowing from now on; with `only_ahead` no further than needed to see what comes next."""
+        """Read the rest of the reply in a thread; with `only_ahead`, no further than needed to know the next chunk."""
         if self._rest is None:
             self._rest = queue.SimpleQueue()
             threading.Thread(target=self._read, args=[self._rest, only_ahead], name="reply", daemon=True).start()

@@ -217,7 +217,7 @@ class Turn(Action):
                 yield {"role": "assistant", "type": "message", "end": True}  # what comes next is another reply
 
     def _ask(self, prodding: bool) -> Generator[Step, None, bool]:
-        """One reply of the model, its blocks run as they come; gives whether it had a block of prose."""
+        """Request one reply and run its blocks as they arrive. Return whether a block contained prose."""
         reply = StreamedReply(self.agent.llm.reply(self._messages(prodding)), self.agent.llm.cancel)
         only_first = self.agent.llm.profile.one_block
         prose = False
@@ -418,7 +418,7 @@ class Turn(Action):
                 self._tell_files()
 
     def _performed(self, action: Action, fields: Chunk | None = None) -> Generator[Step]:
-        """Perform it, with what the observers add at its end. Its chunks get these fields."""
+        """Perform the action, and add the observers' chunks at its end. All its chunks get these fields."""
         agent, publisher = self.agent, self._publisher
         publisher.fields = fields or {}
         performance = agent.session.perform(action, agent.actor, publisher=publisher)

@@ -89,7 +89,7 @@ def make_tools(agent: Agent) -> Iterator[Tool]:
 
 @dataclass(frozen=True)
 class Form:
-    """What an answer has to be: any text, one of some choices, or JSON that fits a schema."""
+    """The form that an answer must have: any text, one of some choices, or JSON that fits a schema."""
 
     schema: Mapping[str, Any] | None = None
 
@@ -115,7 +115,7 @@ class Form:
         return max(map(estimate_text, self.choices)) if self.choices else USUAL_REPLY
 
     def read(self, answer: str) -> Any:
-        """Return the value of an answer; ValueError with what is wrong with it."""
+        """Return the value of an answer. Raises ValueError with the reason if the answer doesn't fit."""
         if not self.instruction:
             return answer
         if self.choices is not None:
@@ -140,7 +140,7 @@ class Form:
 
 
 class Answers:
-    """Answers by what was asked, in a file of ours, so that the same question is not paid for twice.
+    """Stored answers by question, in a file of ours, so that the same question is not paid for twice.
 
     An interrupted job continues where it stopped. Without a conversation history, they are kept in memory.
     """
@@ -306,7 +306,7 @@ def ask_rows(
 def in_parallel(
     job: Job, context: ToolContext, waiting: Sequence[tuple[str, Prompt]]
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Ask, and yield answers as they come; what is on its way ends with the call."""
+    """Ask, and yield answers as they arrive. Closing the generator cancels the open requests."""
     done: queue.SimpleQueue[tuple[str, dict[str, Any]] | ModelError | None] = queue.SimpleQueue()
 
     def work(key: str, prompt: Prompt) -> None:

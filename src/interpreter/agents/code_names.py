@@ -90,7 +90,7 @@ class Ask:
 
 
 def value_of(answer: Any, build: Callable[[Any], Any]) -> Any:
-    """Return the value of a row, or what is wrong with it as a ComputerError."""
+    """Return the value of a row, or a ComputerError that describes its problem."""
     if "error" in answer:
         return ComputerError(answer["error"])
     try:

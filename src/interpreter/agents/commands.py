@@ -101,7 +101,7 @@ def tree(family: SubAgents, indent: str = "") -> list[str]:
 
 
 def show_outcome(terminal: Terminal, child: SubAgent) -> None:
-    """Say what it changed, and what can be done about that."""
+    """Print the sub-agent's changes, and the commands that keep or discard them."""
     show = terminal.display.line
     if child.changes:
         show(f"Sub-agent {child.number} changed {', '.join(sorted(child.changes.pairs))} in its copy of the workspace.")
@@ -117,7 +117,7 @@ def show_conflicts(terminal: Terminal, child: SubAgent) -> None:
 
 
 def agents(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
-    """Show the tree, or do something with one of it."""
+    """Show the tree of sub-agents, or perform a command on one of them."""
     family, show = subagents_of(interpreter.agent), terminal.display.line
     word, _, rest = argument.strip().partition(" ")
     if not word:

@@ -125,7 +125,7 @@ class SubAgents:
 
     @property
     def actor(self) -> Actor:
-        """Return who acts for the agent in all of its sub-agents; what it may spend is the limit of them all."""
+        """Return the actor for all of the agent's sub-agents, which its budget limits together."""
         if self._actor is None:
             agent, owner = self.interpreter.agent, self.interpreter
             if self.starter is not None:
@@ -185,7 +185,7 @@ class SubAgents:
             watch()
 
     def enter(self, child: SubAgent) -> None:
-        """Wait until one more may run."""
+        """Wait until the limit of `agents_at_once` lets this sub-agent run."""
         with self.changed:
             ready = self.changed.wait_for(
                 lambda: child.stopping or self._active < self.interpreter.agents_at_once, child.seconds_left
@@ -295,7 +295,7 @@ class SubAgent:
 
     @property
     def used(self) -> Usage:
-        """Return what it has used, with those that it has started."""
+        """Return the usage of this sub-agent and of those that it has started."""
         made = self.interpreter
         if made is None:
             return self._final
@@ -370,7 +370,7 @@ class SubAgent:
         return {path: numbers for path, numbers in clashes.items() if numbers}
 
     def diffs(self) -> dict[str, str]:
-        """Return what it changed in its copy of the workspace, as diffs by path."""
+        """Return its changes to its copy of the workspace, as diffs by path."""
         return self.changes.diffs(self.fork.record.content) if self.fork is not None else {}
 
     def edits(self) -> list[FileEdit | str]:
@@ -436,7 +436,7 @@ class SubAgent:
             made.cancel()
 
     def answer(self, text: str) -> None:
-        """Answer its question."""
+        """Answer the question that this sub-agent asks."""
         question = self.question
         if question is None or not question.is_open:
             raise UsageError(f"Sub-agent {self.number} asks nothing.")

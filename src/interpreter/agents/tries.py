@@ -132,7 +132,7 @@ def is_open(attempt: SubAgent) -> bool:
 
 
 def essence(answer: str) -> str:
-    """Reduce an answer to what has to agree: its numbers, or its words."""
+    """Reduce an answer to the part that has to agree with other answers: its numbers, or else its words."""
     numbers = [each.replace(",", "") for each in NUMBER.findall(answer)]
     return " ".join(numbers or re.findall(r"\w+", answer.casefold()))
 

@@ -36,7 +36,7 @@ TABLE_FILES = ("csv", "tsv", "parquet", "xlsx")
 
 @dataclass
 class Export:
-    """What was written, and where."""
+    """The file that an export wrote, and the entries in it."""
 
     path: Path
     entries: list[Entry]

@@ -48,7 +48,7 @@ class Fork:
 
 @dataclass(frozen=True)
 class Merged:
-    """What keeping a fork has brought into the workspace."""
+    """The changes that keeping a fork made to the workspace."""
 
     paths: list[str]
     kept: list[Kept]
@@ -191,6 +191,6 @@ def _fork_of(child: OpenInterpreter) -> Fork:
 
 
 def _moved(path: str, source: Path, target: Path) -> str:
-    """Return the same place in the other workspace; a path outside of it stays."""
+    """Translate a path in one workspace to the other; a path outside of the workspace stays the same."""
     real = Path(os.path.realpath(path))
     return str(target / real.relative_to(source)) if real.is_relative_to(source) else path

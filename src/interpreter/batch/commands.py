@@ -209,7 +209,7 @@ def _forked(interpreter: OpenInterpreter, folder: str) -> OpenInterpreter:
 
 
 def sendable_settings(interpreter: OpenInterpreter) -> dict[str, Any]:
-    """Return the settings that a worker gets, as JSON can hold them. UsageError names what it can't."""
+    """Return the settings for a worker as JSON values. UsageError names those that JSON can't represent."""
     settings: dict[str, Any] = {}
     for name, given in given_settings(interpreter).items():
         if name in ("messages", "workspace", "conversation_filename"):
@@ -292,7 +292,7 @@ def _duration(seconds: float) -> str:
 
 @contextmanager
 def _interrupts(batch: Batch) -> Iterator[None]:
-    """Let Ctrl-C finish what runs, and a second one stop it."""
+    """Make Ctrl-C finish the running tasks, and a second Ctrl-C stop them."""
     presses = 0
 
     def pressed(*_: object) -> None:
@@ -323,7 +323,7 @@ class Results:
         return self._rows
 
     def stop(self) -> None:
-        """End it, from any thread. Started again with the same `out`, it runs what is missing."""
+        """Stop the batch, from any thread. A new batch with the same `out` runs the remaining tasks."""
         self._batch.stop()
 
     @property

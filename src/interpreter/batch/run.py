@@ -108,7 +108,7 @@ class ThreadLink:
 
 @dataclass(frozen=True)
 class Limits:
-    """What a batch may use."""
+    """The limits of a batch."""
 
     at_once: int = 8  # tasks
     budget: float | None = None  # dollars, over all runs
@@ -136,7 +136,7 @@ class _Attempt:
 
 @dataclass
 class Progress:
-    """How far a batch is."""
+    """The progress of a batch."""
 
     tasks: int
     done: int = 0

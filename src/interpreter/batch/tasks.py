@@ -21,7 +21,7 @@ _FIELD = re.compile(r"\{(\w+)\}")
 
 @dataclass(frozen=True)
 class Task:
-    """One row: what is asked, in a separate session."""
+    """One row of the input: a request for a separate session."""
 
     id: str
     message: str
@@ -67,7 +67,7 @@ def tasks_of(rows: Iterable[Any], template: str | None, folder: Path, source: st
 
 
 def digest_of(tasks: Iterable[Task], settings: Mapping[str, Any]) -> dict[str, str]:
-    """Return what a batch depends on, part by part, so that a resumed one can say what has changed."""
+    """Return digests of everything a batch depends on, so that a resumed batch can report changes."""
     parts = {name: _digest(value) for name, value in settings.items()}
     return {"tasks": _digest([task.digest for task in tasks]), **parts}
 
@@ -78,7 +78,7 @@ def _digest(value: object) -> str:
 
 
 def _task(row: Any, template: str | None, folder: Path) -> Task:
-    """Make the task of a row; ValueError says what is wrong with it."""
+    """Make the task of a row; ValueError describes a problem with the row."""
     row = {"prompt": row} if isinstance(row, str) else row
     if not isinstance(row, Mapping):
         raise ValueError("not an object with named values.")

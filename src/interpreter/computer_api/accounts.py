@@ -80,7 +80,7 @@ class ServerRefusedError(ComputerError):
 
 
 class NotPermittedError(ComputerError):
-    """The system does not permit it; the message says where to allow it."""
+    """The system denies access; the message says where to allow it."""
 
 
 class NotFoundError(ComputerError):

@@ -106,7 +106,7 @@ REPLY_TOKENS = 1_000  # of an answer about one piece
 
 @dataclass(frozen=True)
 class SplitPlan:
-    """How a text is divided, and how many requests and tokens it takes to ask about it."""
+    """A text divided into parts, with the requests and tokens that a question about it takes."""
 
     size: int  # bytes of a piece
     calls: int

@@ -56,7 +56,7 @@ _MAX_OUTPUT_LENGTH = 10_000_000  # characters that `run` gives; of more, the beg
 
 
 class Participant(NamedTuple):
-    """What the computer uses of an agent, for its code and for that of its user."""
+    """The parts of an agent that the computer uses, for the agent's code and the user's."""
 
     settings: InterpreterSettings
     tools: Callable[[], Toolbox]

@@ -67,7 +67,7 @@ class Skill:
 
 
 class Skills(ComputerTool):
-    """What has worked before: functions that run in the session, and instructions to read."""
+    """Solutions that worked before: functions that run in the session, and instructions to read."""
 
     def __init__(self, computer: Computer) -> None:
         super().__init__(computer)
@@ -198,7 +198,7 @@ class Skills(ComputerTool):
 
 
 class NewSkill(ComputerTool):
-    """Keeps what was done as steps, or a block that worked as a function."""
+    """Saves skills: recorded steps, or a block that worked as a function."""
 
     def __init__(self, computer: Computer, skills: Skills) -> None:
         super().__init__(computer)
@@ -216,7 +216,7 @@ class NewSkill(ComputerTool):
         )
 
     def add_step(self, step: str, code: str) -> str:
-        """Add a step: what it does, and code that has worked."""
+        """Add a step: its description, and code that has worked."""
         self._steps.append((str(step), str(code)))
         return f"Step {len(self._steps)} added. Add the next one, or call computer.skills.new_skill.save()"
 
@@ -234,7 +234,7 @@ class NewSkill(ComputerTool):
     def from_block(
         self, name: str, code: str, test: str | None = None, description: str = "", replace: bool = False
     ) -> dict[str, Any]:
-        """Keep a block that worked as a function; it is run once more in a fresh session first, or its test is."""
+        """Save a block that worked as a function, after running it or its test once in a fresh session."""
         own = normalised(name)
         call = None if needs_arguments(code, own) else f"{own}()"
         return self._skills.save(name, code, test or call, description, replace)

@@ -93,7 +93,7 @@ def sends(method: Method) -> Method:
 
 
 def acts(method: Method) -> Method:
-    """Mark a method that changes what is on the screen, or in another program."""
+    """Mark a method that changes the screen or another program."""
     method.__acts__ = True  # type: ignore[attr-defined]
     return method
 
@@ -119,7 +119,7 @@ TOOLS = {
 
 
 def kind_of(name: str) -> type[ComputerTool]:
-    """Return the class of a tool, or the one of a leaf that adds methods to it."""
+    """Return the class of a tool, or a leaf's subclass that adds methods."""
     more = (row.kind for leaf in leaves() for row in leaf.computer if row.tool == name)
     kind_class: type[ComputerTool] = load(next(more, f"interpreter.computer_api.{TOOLS[name]}"))
     return kind_class

@@ -381,7 +381,7 @@ class TableView:
         return "i goes back to the table"
 
     def _do(self, work: Callable[[], str]) -> None:
-        """Do it in a thread, then show its message; wait briefly, so that quick results show at once."""
+        """Call `work` in a thread, then show its message. Waits briefly, so that quick results show at once."""
 
         def run() -> None:
             try:

@@ -189,7 +189,7 @@ class AnthropicMessages(Exchange):
         return [{"choices": [{"delta": {}, "finish_reason": _FINISH_REASONS.get(reason, "stop")}]}]
 
     def _count(self, usage: Mapping[str, Any] | None) -> list[dict[str, Any]]:
-        """Counts come at the beginning and again at the end; later ones replace earlier ones."""
+        """Return the usage so far. Counts arrive at the beginning and at the end; later counts replace earlier ones."""
         counts = {name: (usage or {}).get(name) for name in _COUNTED}
         self._usage |= {name: count for name, count in counts.items() if count is not None}
         if not counts["output_tokens"] or "input_tokens" not in self._usage:
@@ -204,7 +204,7 @@ class AnthropicMessages(Exchange):
 
 
 def _tools(endpoint: Endpoint, tools: Sequence[Mapping[str, Any]] | None) -> list[Block]:
-    """Return the functions, and the provider's own tool."""
+    """Return the tools in Anthropic's format: functions, and the provider's own tool."""
     name = endpoint.model.lower()
     # Without eager streaming, code is held back until it is complete.
     eager = {"eager_input_streaming": True} if name.startswith("claude-") else {}

@@ -107,7 +107,7 @@ class Budget:
                     )
 
     def settle(self, reserved: float, spent: float) -> None:
-        """Replace a reservation by what the request did cost."""
+        """Replace a reservation by the actual cost of the request."""
         with self._changed:
             for each in self.chain():
                 each.reserved = max(0.0, each.reserved - reserved)
@@ -173,7 +173,7 @@ class Pace:
         self._limited = 0  # refusals in a row
 
     def cancel(self) -> None:
-        """Send nothing any more; what waits raises Cancelled."""
+        """Send no more requests; those that are waiting raise Cancelled."""
         self.cancelled.set()
         with self._changed:
             self._changed.notify_all()

@@ -215,7 +215,7 @@ class Llm(LlmSettings):
 
     @property
     def context_used(self) -> tuple[int, int | None]:
-        """About how many tokens the next request has, and how many the model can read, if that is known."""
+        """Return about how many tokens the next request has, and the model's context window, if known."""
         messages = self._agent.messages
         used = self._context.used(messages, self._settings.system_message) if messages else 0
         if self.context_window is not None:

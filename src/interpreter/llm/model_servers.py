@@ -40,7 +40,7 @@ class ModelServers:
         return wanted
 
     def known_window(self, endpoint: Endpoint) -> int | None:
-        """Return the same as `window`, without asking a server."""
+        """Return the same as `window`, but without contacting a server."""
         return None
 
     def size(self, endpoint: Endpoint) -> float | None:

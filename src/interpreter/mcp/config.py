@@ -58,7 +58,7 @@ class Server:
 
     @property
     def variables(self) -> list[str]:
-        """Return the variables that it needs and that have no default."""
+        """Return the environment variables that the server needs and that have no default."""
         texts = (*self.command, self.url, *self.env.values(), *self.headers.values())
         return [match[1] for text in texts for match in _VARIABLE.finditer(text) if match[2] is None]
 

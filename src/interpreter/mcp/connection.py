@@ -119,7 +119,7 @@ class Connection:
         return self.specs
 
     def call(self, spec: Spec, arguments: dict[str, Any], context: ToolContext) -> dict[str, Any]:
-        """Call a tool and return its result as JSON has it. McpError if there is none."""
+        """Call a tool and return its result as a JSON object. Raises McpError if no result arrives."""
         return self._wait(self._call(spec, arguments, context), context)
 
     def close(self) -> None:

@@ -39,7 +39,7 @@ def contents_of(result: Mapping[str, Any]) -> Any:
 
 
 def prompt_text(result: Mapping[str, Any]) -> str:
-    """Return the text of a prompt, with who says what where that is not only the user."""
+    """Return the text of a prompt. Roles are included if any message isn't the user's."""
     messages = [(str(each.get("role")), _value_of_part(each.get("content") or {})) for each in result["messages"]]
     is_talk = any(role != "user" for role, _ in messages)
     return "\n\n".join(f"{role}: {value}" if is_talk else f"{value}" for role, value in messages)

@@ -71,7 +71,7 @@ class Policy:
         return ""
 
     def _protects(self, rule: Rule, kind: str, folder: str) -> bool:
-        """Return whether the rule is about something in the folder."""
+        """Return whether the rule covers anything in the folder."""
         if kind not in _EFFECTS_OF_ACCESS or rule.command or rule.language or rule.host:
             return False
         if rule.does and not _EFFECTS_OF_ACCESS[kind] & set(rule.does):

@@ -64,7 +64,7 @@ class BlockReview:
 
     @property
     def asks_for_more(self) -> bool:
-        """Return whether it waits for a grant to its sandbox."""
+        """Return whether the block is waiting for access that its sandbox lacks."""
         return self.sandbox_request is not None and self.sandbox_request.is_open
 
     @property

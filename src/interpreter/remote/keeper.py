@@ -66,7 +66,7 @@ OFFERED: dict[str, tuple[type, frozenset[str]]] = {
 
 @functools.cache
 def types_of(kind: str, name: str) -> tuple[list[Any], Any]:
-    """Return the parameter types of something that a keeper offers, and its result type."""
+    """Return the parameter types and the result type of a method or property that a keeper offers."""
     member = getattr(OFFERED[kind][0], name, None)
     if isinstance(member, property):
         member = member.fget

@@ -228,7 +228,7 @@ class DryRunForecast(Forecast):
             self._preview.stop()
 
     def end(self, approved: bool) -> Preview | None:
-        """Apply it if it ran to its end while the user read; otherwise the block runs, as if there had been none."""
+        """Return the dry run if it finished while the user was reading; otherwise discard it, and the block runs."""
         preview = self._preview
         is_done = self._applies and self._shown.is_set() and preview is not None
         if approved and is_done and preview is not None and preview.is_complete:
@@ -248,7 +248,7 @@ class DryRunForecast(Forecast):
 
 
 def _outcome(preview: Preview) -> tuple[str, str]:
-    """Return the differences in the workspace, and what else to say."""
+    """Return the diffs of the workspace, and a note about everything else."""
     diffs = preview.data_diffs
     inside = [text for path, text in diffs.items() if not path.startswith("/") and repository_of(path) is None]
     note = ""

@@ -82,7 +82,7 @@ def expand(interpreter: OpenInterpreter, typed: str) -> str | None:
 
 
 def names(workspace: str) -> Iterator[str]:
-    """List the commands that there are."""
+    """List the names of the user's and the workspace's commands."""
     for folder in (our_folder() / "commands", Path(workspace, *COMMANDS)):
         with suppress(OSError), Folder(folder) as place:
             yield from sorted(name[:-3] for name in place.listdir() if name.endswith(".md"))

@@ -153,7 +153,7 @@ def _value(record: FileRecord, item: Item | None) -> str:
 
 
 def _keeping_refs(root: str, folders: list[str]) -> Callable[[Callable[[], RestoreReport]], RestoreReport]:
-    """Return what restores and then keeps a ref to each commit that nothing names any more."""
+    """Return a function that restores, and then adds a ref to each commit that has lost its last one."""
 
     def carry_out(restore: Callable[[], RestoreReport]) -> RestoreReport:
         before = {folder: _heads(root, folder) for folder in folders}

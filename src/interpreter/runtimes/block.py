@@ -510,7 +510,7 @@ class Clock:
         return False
 
     def _scheduled(self) -> dict[str, tuple[float, float]]:
-        """Return the scheduled times of the worker, the programs it runs, and us: if we can't listen, it can't end."""
+        """Return the CPU times of the worker, its programs and this process, which must run to see the block's end."""
         pid = self._worker()
         processes = (*family(pid), os.getpid()) if pid is not None else ()
         return {thread: times for each in processes for thread, times in scheduled_times(each).items()}

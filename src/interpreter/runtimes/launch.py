@@ -406,9 +406,9 @@ class RuntimeContext:
         self.exported = {**{name: outside.get(name) for name in self.exported}, **exported}
 
     def leave_lost_folder(self) -> None:
-        """Leave a deleted directory for what is left above it.
+        """Change from a deleted directory to its nearest existing parent.
 
-        Inside a sandbox, that cannot be checked from outside.
+        Does nothing with a sandbox, inside which a directory cannot be checked from here.
         """
         if self.containment is None and not self.elsewhere:
             self.cwd = nearest_folder(self.cwd)

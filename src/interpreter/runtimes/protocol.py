@@ -398,7 +398,7 @@ class Data(LineConnection):
                 taken += len(data) if self._take(data) else MAX_DRAINED_BYTES
 
     def _take(self, data: bytes) -> bool:
-        """Hand over the frames. False if one breaks the protocol; nothing after that counts."""
+        """Pass on the frames. False if one breaks the protocol; the rest is ignored."""
         try:
             for frame in joined(map(decode, self._lines.feed(data))):
                 self._received(self, frame)

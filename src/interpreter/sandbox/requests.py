@@ -412,7 +412,7 @@ def is_kept(sandbox: Sandbox, places: SandboxPlaces, path: str) -> bool:
 
 
 def by_name(sandbox: Sandbox, places: SandboxPlaces, block: EndedBlock, reached: set[str]) -> Iterator[Denial]:
-    """Yield what a failed block names and the sandbox doesn't let it reach."""
+    """Yield the hosts and paths in a failed block's code that the sandbox blocks."""
     code = block.code
     for host in ADDRESS.findall(code):
         if host not in reached:

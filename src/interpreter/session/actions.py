@@ -84,7 +84,7 @@ class ActionContext:
 
 
 class Action:
-    """One thing done to a session. `Session.perform` takes it through the pipeline; a subclass says what it does."""
+    """An operation on a session. `Session.perform` takes it through the pipeline; each kind is a subclass."""
 
     kind = "action"
     needs_lane = True  # whether it runs alone; a turn leaves that to its blocks and calls

@@ -121,7 +121,7 @@ class Checkpoints(Protocol):
         """It is about to run; returns notices for the user."""
 
     def after(self, action: Action) -> list[Chunk]:
-        """It has ended; what it did to the files of the workspace. A second call does nothing."""
+        """Return chunks about the action's changes to files, after its end. A second call does nothing."""
 
 
 class Session:

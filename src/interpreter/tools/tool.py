@@ -156,7 +156,7 @@ class Tool:
 
 
 def kind_in(rule: Any) -> str:
-    """Name the kind of value that a parameter takes in a word."""
+    """Return a short name for the values that a parameter takes: its type or its choices."""
     kind = rule.get("type") if isinstance(rule, Mapping) else None
     if isinstance(rule, Mapping) and rule.get("enum"):
         return " | ".join(json.dumps(value, ensure_ascii=False) for value in rule["enum"])

@@ -1,4 +1,4 @@
-"""Tools that a model can call by name: what one is, the toolbox, and one call with its checks and its result."""
+"""The toolbox: tools that a model can call by name, and each call with its checks and its result."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Toolbox:
         self._tools = {tool.name: self._tools.get(tool.name, tool) for tool in other}
 
     def remove(self, tool: Tool | str) -> None:
-        """Take a tool away from the model."""
+        """Remove a tool, so that the model can't call it any more."""
         name = tool if isinstance(tool, str) else tool.name
         if name == EXECUTE:
             raise UsageError("`execute` can't be removed. To let code only read, use mode='plan'.")

@@ -105,7 +105,7 @@ class FileRecord:
 
     @property
     def is_in_block(self) -> bool:
-        """Check whether a block has begun here whose end is not recorded."""
+        """Check whether a block has begun and its end is not recorded yet."""
         return self.is_read and self._ledger.open_block is not None
 
     def left_out(self, path: str) -> str | None:
@@ -448,7 +448,7 @@ class FileRecord:
     # -- inside --------------------------------------------------------------------------------------------------
 
     def _interruption_point(self) -> None:
-        """Stop safely here if interrupted; only the scan after a block always finishes."""
+        """Stop here if interrupted, except in the scan after a block, which always finishes."""
         if not self._is_ending:
             self._hold.let_through()
         if self._closing or (interrupted() and threading.get_ident() == self._background):

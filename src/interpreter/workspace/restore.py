@@ -66,7 +66,7 @@ class Step:
 
     @property
     def replaces_folder(self) -> bool:
-        """Check whether a folder has to make way for something that is not a folder."""
+        """Check whether restoring replaces a folder by a file or a link."""
         now, want = self.now, self.want
         return now is not None and now.kind == "folder" and want is not None and want.kind != "folder"
 

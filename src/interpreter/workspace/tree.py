@@ -267,7 +267,7 @@ class FileTree:
                 self._set(path, folder, name, entries.get(name), pending)
 
     def _set(self, path: str, folder: dict[str, Key], name: str, key: Key | None, pending: deque[str]) -> None:
-        """Record what a name in a folder is now."""
+        """Record the present entry of a name in a folder; None if it is gone."""
         old = folder.get(name)
         if old == key:
             return

@@ -25,7 +25,7 @@ MAX_BYTES = 50_000_000  # of a file that is read ahead
 
 
 class BrowserError(ComputerError):
-    """The browser could not do it."""
+    """The browser could not perform an action."""
 
 
 class BrowserMissingError(BrowserError):
@@ -33,7 +33,7 @@ class BrowserMissingError(BrowserError):
 
 
 class BrowserTimeoutError(BrowserError):
-    """It took longer than a call may take."""
+    """A call exceeded its time limit."""
 
 
 class ElementError(BrowserError):

@@ -261,7 +261,7 @@ class Browser(ComputerTool):
     async def scroll(
         self, window: BrowserWindow, ref: str | None = None, down: float | None = None, right: float = 0
     ) -> str:
-        """Scroll an element into view; or by pixels, the page or what is in the element (by default, one screen)."""
+        """Scroll an element into view, or scroll the page or the element by pixels (by default, by one screen)."""
 
         async def scroll(page: Page) -> None:
             size = await page.evaluate("[innerWidth, innerHeight]")
@@ -282,7 +282,7 @@ class Browser(ComputerTool):
     @acts
     @in_browser
     async def fill(self, window: BrowserWindow, ref: str, text: str, submit: bool = False) -> str:
-        """Put text into a field, instead of what is in it; with `submit` press Enter. `<secret:NAME>` is filled in."""
+        """Replace the text of a field, and with `submit`, press Enter. `<secret:NAME>` becomes that secret."""
 
         async def fill(element: Locator) -> None:
             await element.fill(await with_secrets(window, element, str(text), self.computer.browser_secrets or {}))
@@ -573,7 +573,7 @@ async def go(window: BrowserWindow, page: Page, url: str) -> Response | None:
 
 
 async def commit(window: BrowserWindow, page: Page, url: str) -> Response | None:
-    """Go to an address, also from a page that keeps going elsewhere; don't wait for what it loads."""
+    """Go to an address, even from a page that keeps navigating away. Doesn't wait for everything it loads."""
     ours = window.navigations
     for left in reversed(range(MAX_TRIES)):
         try:
@@ -663,7 +663,7 @@ async def act(
 
 
 async def with_changes(window: BrowserWindow, text: str) -> str:
-    """Combine our text and the notices with what is new on the page."""
+    """Combine our text, the notices and the new elements of the page."""
     changes = ""
     with contextlib.suppress(window.error, TimeoutError):
         async with asyncio.timeout(POLL_TIMEOUT * 5):

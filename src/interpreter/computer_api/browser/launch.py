@@ -26,7 +26,7 @@ MAX_PROFILES = 16
 
 @dataclass(frozen=True)
 class BrowserLaunch:
-    """How the browser should run; a different one needs another browser."""
+    """Options to start the browser with; other options need another browser."""
 
     boundary: Boundary
     path: str | None = None

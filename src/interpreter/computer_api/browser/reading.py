@@ -68,7 +68,7 @@ def _notices(window: BrowserWindow) -> str:
 async def whole(
     window: BrowserWindow, page: Page, whole_page: bool = False, hidden: bool = False, ref: str = ""
 ) -> str:
-    """Read the page and what is in its frames, or an element."""
+    """Read the page with its frames, or one element."""
     await window.expose_closed_shadow_roots(page)
     asked = {"longest": MAX_PAGE_LENGTH, "whole": whole_page, "hidden": hidden}
     if ref:

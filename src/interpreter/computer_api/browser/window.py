@@ -290,7 +290,7 @@ class BrowserWindow:
             self._secrets = sorted([*others[-MAX_SECRETS:], value], key=len, reverse=True)
 
     async def collect_secrets(self) -> None:
-        """Remember what is in the secret fields of the page: it may appear elsewhere, too."""
+        """Remember the values of the page's secret fields, since the page may show them elsewhere, too."""
         page = self._page
         if page is None or page.is_closed() or page in self._loading:
             return
@@ -424,7 +424,7 @@ class BrowserWindow:
         self.navigations += 1
 
     async def settle(self, page: Page, before: set[Request]) -> None:
-        """Wait until the page has drawn the effect of an action, and loaded what it led to.
+        """Wait until the page has drawn the effect of an action, and finished the requests it caused.
 
         `before`: the requests by the page's scripts that were already pending.
         """

@@ -413,7 +413,7 @@ def _locate(computer: Computer, target: Any, screenshot: Any) -> tuple[int, int]
 
 
 class Clipboard(InputTool):
-    """What was copied: text, or a picture."""
+    """The copied text or picture."""
 
     def __init__(self, computer: Computer) -> None:
         super().__init__(computer)
@@ -449,7 +449,7 @@ class Clipboard(InputTool):
 
     @acts
     def paste(self) -> None:
-        """Paste what is on the clipboard into the window that has the keyboard."""
+        """Paste the content of the clipboard into the window that has the keyboard."""
         with acting(self.computer) as device:
             if device.in_terminal():
                 _paste_in_terminal(device, open_clipboard().text() or "")

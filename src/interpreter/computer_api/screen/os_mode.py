@@ -194,7 +194,7 @@ class ScreenControl(TurnObserver):
         )
 
     def _list(self, lines: list[str]) -> list[str]:
-        """Return the list of what is on the screen, or its changes if they are much shorter."""
+        """Return the list of elements on the screen, or its changes if they are much shorter."""
         before = self._last_list
         if not lines:
             return []
@@ -322,7 +322,7 @@ def _is_same(picture: Picture, before: Picture | None) -> bool:
 
 
 def _types(call: ToolCall) -> bool:
-    """Return whether it is for the window in front; text that is only put on the clipboard goes nowhere yet."""
+    """Return whether a call types into the window in front. Text that is only copied is not typed yet."""
     part = call.name.split(".")[1]
     return part == "keyboard" or (part == "clipboard" and call.arguments.get("text") is None)
 

@@ -141,7 +141,7 @@ def serve(template: OpenInterpreter, browser: bool = False) -> int:
 
 
 def announce(application: Application) -> str:
-    """Say where it listens and how to sign in; return the link for that."""
+    """Print the server's address and how to sign in. Return the sign-in link."""
     link = application.start_link
     print(f"Listening on {application.url}. Press Ctrl-C to stop.", file=sys.stderr)
     print(f"Open this link once: {link}", file=sys.stderr)

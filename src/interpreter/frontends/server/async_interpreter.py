@@ -108,7 +108,7 @@ class AsyncInterpreter(OpenInterpreter):
 
 
 class Server:
-    """Serves one interpreter. The token is INTERPRETER_API_KEY, or the one that it prints the place of."""
+    """Serves one interpreter. The token is INTERPRETER_API_KEY, or one in a file whose path is printed."""
 
     DEFAULT_HOST = "127.0.0.1"
     DEFAULT_PORT = 8000

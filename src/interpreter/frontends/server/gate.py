@@ -216,7 +216,7 @@ class Audit:
                         folder.replace(newer, older)
 
     def read(self, user: str, most: int) -> list[dict[str, Any]]:
-        """Return the newest lines about a user, the oldest first."""
+        """Return the newest `most` entries about a user, in order of time."""
         mark, entries = f'"user": {json.dumps(user)}'.encode(), list[dict[str, Any]]()
         for path in (self.path, *self._older):
             rows = []

@@ -109,7 +109,7 @@ def _messages(given: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 async def _session(call: ServerRequest) -> tuple[LiveSession, bool]:
-    """Return the session of the request, and whether it stays."""
+    """Return the request's session, and whether to keep that session afterwards."""
     hub, server = call.server.hub, call.server
     if named := call.request.headers.get("x-session-id"):
         return await server.working(hub.open, hub.locate(call.user, named, write=True)), True

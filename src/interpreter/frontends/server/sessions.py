@@ -116,14 +116,14 @@ class LiveSession:
         return turn.id, before
 
     def change(self, settings: dict[str, Any], user: User) -> None:
-        """Change settings for a client, also while something is being done."""
+        """Change settings for a client, even while an action is running."""
         agent, template = self.interpreter.agent, self._hub.template
         action = SetPermissions(agent.actor, change=lambda: change_settings(self.interpreter, settings, template))
         action.kind = "settings"
         agent.session.perform(action, self.actor(user)).result()
 
     def while_idle(self, function: Callable[[], object]) -> None:
-        """Do something short, unless an action is running; none can start until it is done."""
+        """Call a short function, unless an action is running. No action can start until the function returns."""
         with self._changed:
             if not self.running:
                 function()
@@ -592,7 +592,7 @@ class Index:
             return [row[0] for row in self._data.execute("select id from sessions where folder = ?", (folder,))]
 
     def refresh(self, most: int | None = None) -> bool:
-        """Read what has changed: all of it, or so much now and the rest in the background. Whether that was all."""
+        """Read changed sessions: all, or `most` now and the rest in the background. Return whether all were read."""
         if most is None and self._rest.is_alive():
             self._rest.join()
         changed, seen = list[tuple[int, str, str]](), set[str]()

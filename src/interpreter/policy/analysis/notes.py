@@ -150,7 +150,7 @@ class CodeLocation:
             full = self._copies[target] + full[len(target) :]
 
     def _may_lead_out(self, full: str, itself: bool) -> bool:
-        """Could a star stand for a link that leads out of the workspace?"""
+        """Check whether an unknown part of the path may match a link that leads out of the workspace."""
         first = _FIRST_UNKNOWN.search(full)
         if first is None:
             return False

@@ -243,7 +243,7 @@ class ShellAnalysis:
                     doing.unknown("a command in an index")
 
     def _after(self, node: Node) -> Callable[[], None] | None:
-        """After a part: its folder and variables end with it, or are unknown."""
+        """Return a function that, after this part, restores the folder and the variables or marks them as unknown."""
         # A change of the working directory ends with such a part.
         if node.type not in _PERHAPS and node.type not in {"subshell", "command_substitution", "process_substitution"}:
             return None

@@ -57,7 +57,7 @@ class UndoAction(Action):
         return self._timeline.other_actors(plan, self._by, self.actor)
 
     def judge(self, context: ActionContext) -> Iterator[Question]:
-        """Ask before it undoes what another actor did, changes files, or overwrites what another program changed."""
+        """Ask before undoing another actor's actions, changing files, or overwriting another program's changes."""
         self._approved = None
         if not self._may_ask:
             return

@@ -48,7 +48,7 @@ class SavedVariables:
     # -- saving --------------------------------------------------------------------------------------------------
 
     def save(self, seconds: float) -> None:
-        """Save what has changed, in at most so many seconds. What cannot be saved stays as it was saved before."""
+        """Save changed variables, in at most this many seconds. If that fails, the earlier save is kept."""
         agent, end = self._agent, time.monotonic() + seconds
         if not agent.settings.save_variables or agent.journal.path is None or not self._saving.acquire(timeout=seconds):
             return

@@ -74,7 +74,7 @@ class Recorder:
 
     @contextmanager
     def _recording(self) -> Iterator[JournalWriter | None]:
-        """Give the writer, None if none works. Other threads wait, and a full disk does not stop the chat."""
+        """Yield the writer, or None if writing has failed. Other threads wait; a full disk does not stop the chat."""
         with self._lock:
             try:
                 yield None if self._broken else self._writer

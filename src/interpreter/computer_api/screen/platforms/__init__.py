@@ -346,7 +346,7 @@ class ControlFrame:
     """A frame around the screen that shows that the model has the mouse, where it can be drawn."""
 
     def show(self) -> bool:
-        """Draw it above everything else; return whether that worked."""
+        """Draw the frame above all windows; return whether that worked."""
         return False
 
     def hide(self) -> None: ...

@@ -1,4 +1,4 @@
-"""What was on your screen and was said, from a Screenpipe that runs on this machine."""
+"""Search your past screens and conversations, as recorded by Screenpipe on this machine."""
 
 from interpreter import interpreter
 

@@ -79,7 +79,7 @@ class Meter:
 
 
 def unpicklable(users: dict[str, Any], most: float, seconds: float) -> dict[str, str]:
-    """Return the variables to leave out, and why. Another process tries, since an attempt may crash or hang."""
+    """Return the variables to leave out, with the reasons. Pickles in a forked process, which may crash or hang."""
     names = list(users)
     problems: dict[str, str] = {}
     position, end = 0, time.monotonic() + seconds

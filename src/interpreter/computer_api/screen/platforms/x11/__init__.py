@@ -132,7 +132,7 @@ class X11Connection(AbstractContextManager["X11Connection"]):
     # -- events ----------------------------------------------------------------------------------------------------
 
     def events(self, limit: float, also: int | None = None) -> Iterator[Any]:
-        """Yield the server's events until so many seconds have passed; None once when the other descriptor is ready."""
+        """Yield the server's events for this many seconds, and None when the other descriptor is ready."""
         end, watched = time.monotonic() + limit, [self.display.fileno()] + ([] if also is None else [also])
         while True:
             while self.display.pending_events():

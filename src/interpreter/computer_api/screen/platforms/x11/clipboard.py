@@ -137,7 +137,7 @@ def _read(x: X11Connection, selection: str, target: str) -> bytes | None:
 
 
 def _read_in_parts(x: X11Connection, window: Any, property_atom: int) -> bytes | None:
-    """Read long content in parts: the next comes once one was taken; an empty one ends it."""
+    """Read long content in parts: deleting a part requests the next one, and an empty part is the end."""
     parts: list[bytes] = []
     window.delete_property(property_atom)
     x.display.flush()
