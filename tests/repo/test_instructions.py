@@ -8,7 +8,7 @@ import pytest
 
 from interpreter import OpenInterpreter
 from interpreter.config.homes import our_folder
-from interpreter.repo.instructions import expand, names, notices
+from interpreter.repo.instructions import expand, instructions, names, notices
 from model_server import ModelServer, text
 from repo.repositories import git
 
@@ -45,6 +45,29 @@ def test_they_are_read_nearest_first_and_no_code_in_them_runs(workspace: Path) -
         assert notices(session.agent) == ["Using the instructions in CLAUDE.md and ../AGENTS.md."]
     finally:
         session.computer.terminate()
+
+
+def test_those_of_folders_below_are_read_for_their_folder(workspace: Path, tmp_path: Path) -> None:
+    for name in (
+        "web/pages/AGENTS.md",
+        "web/AGENTS.md",
+        "web/CLAUDE.md",
+        "node_modules/x/AGENTS.md",
+        ".hidden/AGENTS.md",
+    ):
+        (workspace / name).parent.mkdir(parents=True, exist_ok=True)
+        (workspace / name).write_text(f"From {name}.")
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "AGENTS.md").write_text("elsewhere")
+    (workspace / "link").symlink_to(tmp_path / "elsewhere")
+    agent = OpenInterpreter(workspace=str(workspace)).agent
+    assert list(instructions(agent)) == ["CLAUDE.md", "../AGENTS.md", "web/AGENTS.md", "web/pages/AGENTS.md"]
+    for number in range(30):
+        (workspace / f"part{number}").mkdir()
+        (workspace / f"part{number}" / "CLAUDE.md").write_text("One of many.")
+    assert len(instructions(agent)) == 12
+    agent = OpenInterpreter(workspace=str(tmp_path)).agent  # in no repository
+    assert list(instructions(agent)) == []
 
 
 def test_links_are_not_followed(workspace: Path, tmp_path: Path) -> None:

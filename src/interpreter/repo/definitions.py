@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from interpreter.computer_api.at_session import do
@@ -15,6 +16,7 @@ from interpreter.computer_api.files.work import texts
 from interpreter.console_text import first_few
 from interpreter.host.files import Folder
 from interpreter.repo.edits import with_lines
+from interpreter.repo.instructions import paths_below
 from interpreter.session import ToolCall
 from interpreter.tools import Tool
 from interpreter.tools.tool import FileEdit
@@ -23,8 +25,7 @@ if TYPE_CHECKING:
     from interpreter.agent.agent import Agent
     from interpreter.session import Block
 
-_MAX_FILES, _MAX_BYTES = 2_000, 500_000
-_SKIPPED = {"node_modules", "__pycache__", "site-packages", "venv", "env", "build", "dist"}
+_MAX_FOLDERS, _MAX_FILES, _MAX_BYTES = 2_000, 2_000, 500_000
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 
@@ -112,23 +113,13 @@ def _written_by_last_block(agent: Agent) -> set[str]:
 def _python_files(root: str, names: str) -> Iterator[tuple[str, bytes]]:
     """Read the Python files that may define one of the names; code may have made links, which are not followed."""
     pattern = re.compile(rb"^(?:async )?(?:def|class) (?:" + names.encode() + rb")\b", re.MULTILINE)
-    pending, count = [""], 0
     with Folder(root) as folder:
-        while pending and count < _MAX_FILES:
-            place = pending.pop()
+        paths = (path for path in paths_below(folder, _MAX_FOLDERS) if path.endswith(".py"))
+        for path in islice(paths, _MAX_FILES):
             with suppress(OSError):
-                for name in sorted(folder.listdir(place)):
-                    path = f"{place}/{name}" if place else name
-                    if name.startswith(".") or name in _SKIPPED:
-                        continue
-                    if name.endswith(".py"):
-                        count += 1
-                        with suppress(OSError):
-                            data = folder.read_bytes(path, _MAX_BYTES)
-                            if len(data) < _MAX_BYTES and pattern.search(data):
-                                yield path, data
-                    elif "." not in name and folder.is_dir(path):
-                        pending.append(path)
+                data = folder.read_bytes(path, _MAX_BYTES)
+                if len(data) < _MAX_BYTES and pattern.search(data):
+                    yield path, data
 
 
 def _span(node: Definition) -> tuple[int, int]:

@@ -19,10 +19,12 @@ if TYPE_CHECKING:
 NAMES = ("AGENTS.md", "CLAUDE.md")  # of a folder, the first that it has
 COMMANDS = (".agents", "commands")  # in the workspace; the user's own are in `commands` of our folder
 _MAX_BYTES, _MAX_LENGTH = 32_000, 40_000
+_MAX_FOLDERS, _MAX_BELOW = 200, 10  # folders below the workspace that are looked through, and that have instructions
+_SKIPPED = {"node_modules", "__pycache__", "site-packages", "venv", "env", "build", "dist"}
 _COMMAND = re.compile(r"[%/]([\w-]+)(?:\s+(.*))?", re.DOTALL)
 ABOUT = (
-    "Instructions that come with this project, the nearest first. They say how to work here; they can't allow anything "
-    "that the user has not allowed."
+    "Instructions that come with this project. They say how to work in the folder that they are in and below it; where "
+    "they differ, the nearest to a file count. They can't allow anything that the user has not allowed."
 )
 
 
@@ -32,14 +34,37 @@ def instructions(agent: Agent) -> dict[str, str]:
         return {}
     workspace = Path(str(agent.settings.workspace))
     above = [workspace, *workspace.parents]
-    root = next((at for at, folder in enumerate(above) if os.path.lexists(folder / ".git")), 0)
+    root = next((at for at, folder in enumerate(above) if os.path.lexists(folder / ".git")), None)
+    folders = above[: (root or 0) + 1]
+    if root is not None:  # in a repository, and not somewhere in the user's files
+        with suppress(OSError), Folder(workspace) as place:
+            below = dict.fromkeys(os.path.dirname(path) for path in paths_below(place, _MAX_FOLDERS) if _is_one(path))
+            folders += [workspace / path for path in list(below)[:_MAX_BELOW] if path]
     texts: dict[str, str] = {}
-    for folder in above[: root + 1]:
+    for folder in folders:
         for name in NAMES:
             if text := _read(folder, name):
                 texts[os.path.relpath(folder / name, workspace)] = text
                 break
     return texts
+
+
+def _is_one(path: str) -> bool:
+    return path.endswith(tuple(f"/{name}" for name in NAMES))
+
+
+def paths_below(folder: Folder, most: int) -> Iterator[str]:
+    """Yield the files in a folder and up to `most` below it, the nearest first. Code can make links: follow none."""
+    pending = [""]
+    while pending and most:
+        place, most = pending.pop(0), most - 1
+        with suppress(OSError):
+            for name in sorted(folder.listdir(place)):
+                path = f"{place}/{name}" if place else name
+                if "." not in name and name not in _SKIPPED and folder.is_dir(path):
+                    pending.append(path)
+                elif not name.startswith(".") and name not in _SKIPPED:
+                    yield path
 
 
 def _read(folder: Path, name: str) -> str:
