@@ -12,7 +12,7 @@ import sys
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from mcp import types
@@ -182,6 +182,27 @@ def test_an_approval_is_the_clients_and_in_the_record(served: Serving) -> None:
     assert begun["actor"].startswith("agent")
     messages = served.http.get(f"/api/sessions/{session}/messages").json()["messages"]
     assert [message["content"] for message in messages][:2] == ["print('seen')", "seen\n"]
+
+
+def test_an_answer_on_the_page_lets_the_clients_call_go_on(served: Serving) -> None:
+    async def never(context: Any, params: Any) -> types.ElicitResult:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    async def work() -> None:
+        async with over_http(served, "legacy", cast(Person, never)) as client:
+            session = json.loads(text_of(await client.call_tool("new_session", {})))["session"]
+            for choice, output in (("approve", "42"), ("refuse", "the user said no")):
+                code = {"code": "print(6 * 7)", "session": session}
+                call = asyncio.create_task(client.call_tool("run_code", code, 60))
+                await asyncio.to_thread(served.answer, session, choice)
+                assert output in text_of(await call)
+            call = asyncio.create_task(client.call_tool("run_code", {**code, "code": "input('Who? ')"}, 60))
+            await asyncio.to_thread(served.answer, session, "approve")
+            await asyncio.to_thread(served.answer, session, "answer", text="Anna")
+            assert "Anna" in text_of(await call)
+
+    run(work())
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -11,7 +11,6 @@ import asyncio
 import base64
 import copy
 import json
-import queue
 import secrets
 import threading
 import time
@@ -156,10 +155,10 @@ class Job:
     """A call of a tool in a separate thread. What it reports, asks and returns is its `news`."""
 
     def __init__(self, work: Callable[[Job], Any], can_ask: bool) -> None:
-        self.id, self.can_ask = secrets.token_hex(16), can_ask
+        self.can_ask = can_ask
         self.news: asyncio.Queue[Any] = asyncio.Queue()
-        self.question: Question | None = None  # that waits for the client
-        self._loop, self._answers = asyncio.get_running_loop(), queue.SimpleQueue[Answer]()
+        self.question: Question | None = None  # the last one that went to the client
+        self._loop = asyncio.get_running_loop()
         self._live: Live | None = None
         self._agent: Actor | None = None
         self._action = ""
@@ -204,16 +203,14 @@ class Job:
             return Answer(REFUSE, by="nobody")
         self.question = question
         self._tell(question)
-        return self._answers.get()
-
-    def answer(self, answer: Answer) -> None:
-        self.question = None
-        self._answers.put(answer)
+        question.wait()  # for the client, or someone at the page
+        self._tell(None)
+        return question.answer or Answer(REFUSE, by="nobody")
 
     def cancel(self) -> None:
         """End it, from the loop's thread."""
         if self.question is not None:
-            self.answer(Answer(REFUSE, by="nobody"))
+            self.question.settle(Answer(REFUSE, by="nobody"))
         if self._live is not None and self._agent is not None:
             session = self._live.interpreter.session
             session.cancel(next((each for each in session.running if each.id == self._action), self._agent))
@@ -471,21 +468,32 @@ def make_server(service: Service) -> Any:
             can_ask = capabilities is not None and capabilities.elicitation is not None
             job = service.job(params.name, params.arguments or {}, can_ask)
         elif job.question is not None:
-            job.answer(answer_in(job.question, (params.input_responses or {}).get("answer")))
-        reports = 0
+            job.question.settle(answer_in(job.question, (params.input_responses or {}).get("answer")))
+        reports, form = 0, None
+
+        async def ask(question: Question) -> None:
+            message, schema, _ = form_of(question)
+            with suppress(Exception):  # a client that fails to answer has not agreed
+                response = await context.session.elicit_form(message, schema, context.request_id)
+                question.settle(answer_in(question, response))
+            question.settle(Answer(REFUSE, by="nobody"))
+
         try:
             while True:
                 match await job.news.get():
-                    case Question() as question:
+                    case Question() as question if is_modern:
                         message, schema, _ = form_of(question)
-                        if is_modern:
-                            form = types.ElicitRequestFormParams(message=message, requested_schema=schema)
-                            request = types.ElicitRequest(params=form)
-                            jobs[job.id] = job
-                            asyncio.get_running_loop().call_later(ANSWER_TIMEOUT, _expire, jobs, job, question)
-                            return types.InputRequiredResult(input_requests={"answer": request}, request_state=job.id)
-                        response = await context.session.elicit_form(message, schema, context.request_id)
-                        job.answer(answer_in(question, response))
+                        asked = types.ElicitRequestFormParams(message=message, requested_schema=schema)
+                        state, later = secrets.token_hex(16), asyncio.get_running_loop().call_later
+                        jobs[state] = job
+                        later(ANSWER_TIMEOUT, jobs.pop, state, None)
+                        later(ANSWER_TIMEOUT, question.settle, Answer(REFUSE, by="nobody"))
+                        request = types.ElicitRequest(params=asked)
+                        return types.InputRequiredResult(input_requests={"answer": request}, request_state=state)
+                    case Question() as question:
+                        form = asyncio.create_task(ask(question))
+                    case None if form is not None:
+                        form.cancel()
                     case str() as text:
                         reports += 1
                         await context.session.report_progress(reports, None, text)
@@ -494,6 +502,9 @@ def make_server(service: Service) -> Any:
         except BaseException:
             job.cancel()
             raise
+        finally:
+            if form is not None:
+                form.cancel()
 
     return Server(
         "open-interpreter",
@@ -503,12 +514,6 @@ def make_server(service: Service) -> Any:
         on_list_tools=list_tools,
         on_call_tool=call_tool,
     )
-
-
-def _expire(jobs: dict[str, Job], job: Job, question: Question) -> None:
-    if job.question is question:
-        jobs.pop(job.id, None)
-        job.cancel()
 
 
 def _result(types: Any, value: Any) -> Any:
