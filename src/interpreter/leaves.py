@@ -534,7 +534,7 @@ def hosts(*, needed: bool = False) -> list[ModelHost]:
 
 @cache
 def methods() -> dict[str, str]:
-    """Map the methods that leaves add to `OpenInterpreter` to what they call."""
+    """Map the methods that leaves add to `OpenInterpreter` to the functions they call."""
     return {method.name: method.run for leaf in ROWS for method in leaf.methods}
 
 

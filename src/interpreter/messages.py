@@ -38,7 +38,7 @@ class Message(TypedDict, total=False):
 
 
 class Chunk(Message, total=False):
-    """What is streamed: a piece of a message, or the flag that begins or ends one."""
+    """A piece of a streamed message, or the flag that begins or ends a message."""
 
     start: bool
     end: bool
@@ -89,7 +89,7 @@ def as_original(chunk: Chunk) -> Chunk | None:
 
 
 def only_original(chunks: Generator[Chunk]) -> Generator[Chunk]:
-    """Yield the chunks of a stream that 0.4.3 has, as it has them."""
+    """Yield only the chunks that 0.4.3 would send, in its form."""
     with closing(chunks):
         for chunk in chunks:
             if (original := as_original(chunk)) is not None:

@@ -29,7 +29,7 @@ MAX_PROMPT_LENGTH = 10_000  # characters
 
 
 class Subject(Protocol):
-    """What a question is about."""
+    """The subject of a question."""
 
     @property
     def kind(self) -> QuestionKind: ...
@@ -39,7 +39,7 @@ class Subject(Protocol):
 
     @property
     def chunk(self) -> Chunk:
-        """Return the question as LMC has it."""
+        """Return the question as an LMC chunk."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Input:
 
 @dataclass(frozen=True)
 class RunBlock:
-    """A block of code: what it would do, and why it is asked about."""
+    """A block of code, with its predicted effects and the reason to ask."""
 
     language: str
     code: str

@@ -99,19 +99,19 @@ class Agent:
 
     @property
     def llm(self) -> Llm:
-        """Its model."""
+        """The agent's model."""
         return self._get_llm() if self._get_llm is not None else self._own_llm
 
     @cached_property
     def prompt(self) -> SystemPrompt:
-        """Its system message."""
+        """The agent's system message."""
         from interpreter.agent.prompt import SystemPrompt
 
         return SystemPrompt(self)
 
     @property
     def tools(self) -> Toolbox:
-        """Return what its model can call."""
+        """Return the tools that the agent's model can call."""
         for part in (part for leaf in leaves() for part in leaf.tools):
             if part.make not in self._leaf_tools and self.uses(part):
                 with self._beginning:

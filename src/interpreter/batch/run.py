@@ -434,7 +434,7 @@ class _Request:
         self._link.send({"type": "refuse", "request": self._message["request"], "text": str(error)})
 
     def settle(self, cost: float, tokens: int = 0, limited: bool = False, retry_after: float | None = None) -> None:
-        """It is over."""
+        """Note the end of the request, with its cost."""
         with self._changing:
             self._is_over = True
             if self._began is None:

@@ -102,7 +102,7 @@ LIST_LEFT_OUT = "[The list that was here was left out to save room.]"
 
 
 def without_list(text: str) -> str:
-    """Remove the list of what is on the screen from the text of a look at it."""
+    """Remove the listing of elements from the text of a screenshot."""
     head, separator, _ = text.partition(LIST)
     return head + LIST_LEFT_OUT if separator else text
 

@@ -29,10 +29,10 @@ MAX_PAUSE = 600.0  # seconds that one item waits for a server that limits reques
 
 
 class Gate(Protocol):
-    """What every request of a budget passes, and of those below it: whoever runs many sessions can pace them."""
+    """Paces the requests of a budget and of the budgets below it, for programs that run many sessions."""
 
     def enter(self, dollars: float, cancelled: Callable[[], bool]) -> int:
-        """Wait until a request that can cost so much may be sent, and return its number."""
+        """Wait until a request that may cost this much can be sent, and return its number."""
 
     def leave(self, number: int, cost: float, error: BaseException | None) -> None: ...
 
@@ -64,12 +64,12 @@ class Budget:
 
     @property
     def limit(self) -> float | None:
-        """Return what it may spend itself; None if only its parents limit it."""
+        """Return this budget's own limit; None if only its parents limit it."""
         return self._limit()
 
     @property
     def left(self) -> float | None:
-        """Return what is neither spent nor reserved, here or further up; None without a limit."""
+        """Return the dollars that are neither spent nor reserved, here or in a parent; None without a limit."""
         with self._changed:
             limits = [limit - each.spent - each.reserved for each in self.chain() if (limit := each.limit) is not None]
         return max(0.0, min(limits)) if limits else None

@@ -31,7 +31,7 @@ class Spec(NamedTuple):
 
     @property
     def digest(self) -> str:
-        """Return a digest of everything that people and models read about it."""
+        """Return a digest of everything that people and models read about the tool."""
         return hashlib.sha256(json.dumps(self[2:], sort_keys=True).encode()).hexdigest()
 
     @property

@@ -124,7 +124,7 @@ class OwnSessions:
 
 
 class ServerSessions:
-    """The sessions of a user of the server: its `SessionManager` decides what is theirs and how many there may be."""
+    """One user's sessions on the server. Its `SessionManager` decides which are theirs and limits their number."""
 
     def __init__(self, hub: Any, user: Any) -> None:
         self._hub, self._user = hub, user

@@ -335,7 +335,7 @@ class Approver:
 
 
 def _comparable(effects: Effects) -> list[str]:
-    """Return what it would do, as text, without what changes on its own: rows, and whether undo has read the folder."""
+    """Return the effects as text, without details that change on their own, such as counts of rows."""
     from interpreter.policy.analysis.effects import existing
 
     return effects.lines(look=lambda path: existing(effects.workspace, path, count_rows=False))

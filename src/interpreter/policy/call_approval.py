@@ -92,7 +92,7 @@ def _permit_in_block(
 
 
 def _only_looks(actor: Actor) -> str:
-    """Why nothing may be changed, and by whose permissions if not by the caller's own; empty if it may."""
+    """Return the reason that the actor may not change anything, naming whose permissions; empty if it may."""
     for each in actor.chain():
         permissions = each.own_permissions
         sandbox: Any = permissions.sandbox
@@ -111,7 +111,7 @@ def _decider(actor: Actor, tool: str) -> Actor:
 
 
 def _reason_to_ask(call: ToolCall, verdict: Verdict, blocks: list[Block], permissions: Permissions) -> str:
-    """Why the user's yes to the block is not enough; empty if it is."""
+    """Return the reason that the user's yes to the block does not cover this call; empty if it does."""
     origin, tool = call.origin, call.tool
     assert origin is not None and tool is not None
     # Approved, if it was seen in the text of the block that makes the call.

@@ -33,7 +33,7 @@ class Pending:
         return getattr(subject if hasattr(subject, name) else getattr(subject, "details", subject), name)
 
     def approve(self) -> None:
-        """Run it."""
+        """Run the block."""
         self._settle(Answer(APPROVE))
 
     def edit(self, code: str) -> None:
@@ -41,7 +41,7 @@ class Pending:
         self.question.subject.details.code = code
 
     def decline(self, words: str | None = None) -> None:
-        """Do not run it; words, if given, go to the model at once."""
+        """Do not run the block. The model gets `words` at once, if given."""
         self._settle(Answer(REFUSE, words))
 
     def grant(self, scope: Scope = "block") -> None:

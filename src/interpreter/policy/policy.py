@@ -124,14 +124,14 @@ def mode_of(settings: InterpreterSettings) -> Mode:
 
 
 class Sandboxing(NamedTuple):
-    """What the sandbox of the session that would run the block allows."""
+    """The access that the sandbox of a block's session allows."""
 
     writes: Literal["anywhere", "workspace", "nowhere"] = "anywhere"
     network: bool = True  # can it reach more than listed hosts?
 
 
 class Outcome(NamedTuple):
-    """What happens with a block, and why."""
+    """The decision on a block, with its reason."""
 
     action: Literal["run", "ask", "deny"]
     reason: str

@@ -23,7 +23,7 @@ GRANT = "grant"
 
 
 class Forecast(Protocol):
-    """What is added to the question about a block."""
+    """A leaf's addition to the question about a block."""
 
     @property
     def diff(self) -> str:
@@ -43,7 +43,7 @@ class Forecast(Protocol):
 
 @dataclass
 class BlockReview:
-    """What is known about a block while it is judged, and how that ended."""
+    """A block while it is judged: everything known about it, and the verdict."""
 
     language: str
     code: str
@@ -78,7 +78,7 @@ class BlockReview:
         return self.asked_by_rule or self.has_findings or self.asks_for_more
 
     def take(self, answer: Answer) -> None:
-        """Apply an answer to the question about it."""
+        """Apply the answer to the question about the block."""
         self.preview = answer.preview or self.preview
         if answer.choice == REFUSE:
             self.declined, self.words, self.unattended = True, answer.text, answer.by == "nobody"

@@ -145,7 +145,7 @@ class JupyterServer:
         """Return None: the server gives no access to the files of its kernels."""
 
     def connection(self) -> Connect:
-        """Make the action that connects to it."""
+        """Make the action that connects to this server."""
         from interpreter.remote.machines import Connect
 
         return Connect(self)

@@ -289,7 +289,7 @@ class Machine:
         self.is_taken_over = False
 
     def connection(self) -> Connect:
-        """Make the action that connects to it."""
+        """Make the action that connects to this machine."""
         from interpreter.remote.machines import Connect
 
         return Connect(self)

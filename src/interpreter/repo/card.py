@@ -76,7 +76,7 @@ def only_writes_here(effects: Effects) -> bool:
 
 
 class Forecast:
-    """What is added to the card: a difference, and what to say where there is none."""
+    """An addition to the approval card: a diff, or a note if there is none."""
 
     def __init__(self, diff: str = "", note: str = "", refusal: str = "") -> None:
         self.diff, self.note, self.refusal = diff[:_MAX_DIFF], note, refusal

@@ -57,7 +57,7 @@ refused: WeakKeyDictionary[Agent, str] = WeakKeyDictionary()  # why its last com
 
 @dataclass(frozen=True)
 class Plan:
-    """What a commit would have."""
+    """The content of a planned commit."""
 
     repository: Repository
     head: str

@@ -31,7 +31,7 @@ Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 @dataclass(frozen=True)
 class Saving:
-    """What would be saved in a file: definitions of a block in place of those that it has."""
+    """A planned change to a file: a block's definitions replace those in the file."""
 
     path: str
     names: tuple[str, ...]

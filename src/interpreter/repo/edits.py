@@ -205,7 +205,7 @@ def _missing(lines: Sequence[Line], wanted: Sequence[str], path: str) -> str:
 
 @dataclass
 class Part:
-    """What a patch does to one file."""
+    """The part of a patch that changes one file."""
 
     verb: str
     path: str
@@ -365,7 +365,7 @@ def plan_patch(folder: str, patch: str, read: Read = texts.content_of) -> list[E
 
 
 def with_lines(text: str, first: int, last: int, new: str) -> str:
-    """Replace some lines of a text, counted from 0; what is new gets the line ends of what it replaces."""
+    """Replace lines of a text, counted from 0. New lines get the line endings of those that they replace."""
     return _with_lines(lines_of(text), first, last, new)
 
 

@@ -89,7 +89,7 @@ class OutputChannel:
             self.block.put({"event": "stream", "name": self.name, "text": self._plain(text)})
 
     def ended(self) -> None:
-        """Close it: the reader no longer uses it."""
+        """Close the descriptor, because the reader no longer uses it."""
         if self.block is not None and self in self.block.channels:
             self.block.channels.remove(self)
         self._open = False

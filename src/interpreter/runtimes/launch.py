@@ -95,7 +95,7 @@ def path_of(descriptor: int) -> str:
 
 
 class Dialect(Protocol):
-    """How to talk to a worker that does not read JSON; it still sends JSON lines."""
+    """Encodes frames for a worker that does not read JSON, although it sends JSON lines."""
 
     def greet(self, folder: Path) -> bytes:
         """Return what a new worker receives first."""

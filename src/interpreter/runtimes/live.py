@@ -451,7 +451,7 @@ class LiveLanguage(BaseLanguage):
             raise BusyError(refusal)
 
     def split(self, computer: HasContext) -> tuple[Self, Restored]:
-        """Begin a second one with a copy of the present state or, while a block is running, of the state before it."""
+        """Start a second runtime from a copy of the present state or, during a block, of the state before it."""
         with self._order:
             run = self._last
             if run is not None and run.block.ended.is_set():

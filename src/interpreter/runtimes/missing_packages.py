@@ -96,7 +96,7 @@ def package_names(installer: str, modules: Iterable[str]) -> list[str]:
 
 
 def run_with_packages(runtime: LiveLanguage, code: str, host: Host) -> Generator[Step]:
-    """Run a block, and install what it needs before or while it runs, if that is allowed."""
+    """Run a block. If allowed, install the packages that it lacks, before or during the run."""
     if host.by_agent and (names := _present_packages(runtime, code)):
         yield console(f"Already installed: {', '.join(names)}.\n")
         yield closing_chunk(0, "done")

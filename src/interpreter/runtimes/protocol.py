@@ -61,7 +61,7 @@ def object_of(**fields: Check) -> Check:
 
 
 def is_shallow(value: Any, left: int) -> bool:
-    """Check that at most so many lists and objects are nested."""
+    """Check that lists and objects are not nested too deeply."""
     inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     return left > 0 and all(is_shallow(each, left - 1) for each in inner)
 

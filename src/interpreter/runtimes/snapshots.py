@@ -132,7 +132,7 @@ class Snapshots:
         return lost
 
     def save(self, most: int, seconds: float) -> Saving:
-        """Save the variables to a file from a copy of the worker, with at most so many bytes; blocks need not wait."""
+        """Save the variables to a file of limited size, from a copy of the worker, so that blocks need not wait."""
         folder, name = self._runtime.folder, f"saved-{next(numbers)}"
         reader, writer = os.pipe()
         frame = {"op": "save", "path": str(folder / name), "most": most, "seconds": seconds}

@@ -31,7 +31,7 @@ class Variable:
 
 @dataclass(frozen=True)
 class Completions:
-    """What could replace the code from `start` to the cursor: (text, kind)."""
+    """Texts that could replace the code from `start` to the cursor, as (text, kind)."""
 
     start: int
     matches: Sequence[tuple[str, str]] = ()
@@ -76,7 +76,7 @@ class File:
 
 @dataclass(frozen=True)
 class TableQuery:
-    """How to look at a table, which stays as it is.
+    """A view of a table; the table itself stays unchanged.
 
     `stats` is a column to summarise, or empty for all. `export` is `csv`, `tsv`, `parquet` or `xlsx`: the whole view as
     a file of that kind. With `histograms`, the answer is a table with the range of each column, and how many values are

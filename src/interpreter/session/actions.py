@@ -1,4 +1,4 @@
-"""What is done to a session, and by whom: actors and actions."""
+"""The actions of a session, and the actors that perform them."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Approver(Protocol):
 
 @dataclass(frozen=True)
 class ActionContext:
-    """What the session gives an action while it is judged and runs."""
+    """The parts of a session that an action uses while it is judged and runs."""
 
     session: Session
     actor: Actor
@@ -112,7 +112,7 @@ class Action:
     # -- what a subclass says --------------------------------------------------------------------------------------
 
     def describe(self) -> str:
-        """Describe what it does in a few words."""
+        """Describe the action in a few words."""
         return self.kind
 
     @property
@@ -125,14 +125,14 @@ class Action:
         return {}
 
     def begin(self, context: ActionContext) -> None:
-        """Get what it does into the record, before its first event; an error means that it does not begin."""
+        """Record the action before its first event. If this raises an error, the action does not begin."""
 
     def publisher(self, session: Session) -> Publisher:
-        """Make what publishes its chunks."""
+        """Make the publisher for the action's chunks."""
         return Publisher(session.log, self.ids)
 
     def judge(self, context: ActionContext) -> Iterator[Step]:
-        """Find out whether it may run; `refused` says no."""
+        """Decide whether the action may run; set `refused` if not."""
         yield from ()
 
     def still_allowed(self, context: ActionContext) -> bool:
@@ -140,22 +140,22 @@ class Action:
         return True
 
     def prepare(self, context: ActionContext) -> None:
-        """Get ready; the lane is free for it."""
+        """Prepare to run. The action holds the lane now."""
 
     def run(self, context: ActionContext) -> Generator[Step | Event]:
-        """Do it; set `outcome` to how it ended, and `result`. Events that it yields are published already."""
+        """Run the action, and set `outcome` and `result`. Events that this yields are published already."""
         raise NotImplementedError
 
     def check(self, call: ToolCall) -> None:
         """Raise an error if this call of its code is not allowed."""
 
     def stop(self) -> None:
-        """End what is running; from any thread."""
+        """Stop the running code or call. May be called from any thread."""
 
     # -- cancelling --------------------------------------------------------------------------------------------------
 
     def cancel(self) -> None:
-        """Ask it to end, from any thread."""
+        """Ask the action to end. May be called from any thread."""
         self.cancel_requested.set()
         with self._ending:  # so that what comes next in the same runtime is not stopped instead
             if not self.over:
@@ -166,17 +166,17 @@ class Action:
         return self.cancel_requested.is_set() or (parent is not None and parent.is_cancelled())
 
     def mark_over(self) -> None:
-        """Note that what it ran has ended; from any thread."""
+        """Note that the code or call has ended. May be called from any thread."""
         self.over = True
         self.on_over()
 
     def not_over(self) -> None:
-        """More is about to run."""
+        """Note that more code is about to run."""
         with self._ending:
             self.over = False
 
     def end(self) -> None:
-        """It has ended; there is nothing left to stop."""
+        """Note that the action has ended, so that `cancel` stops nothing any more."""
         with self._ending:
             self.over = True
 
@@ -189,7 +189,7 @@ class Action:
         return Ids(self.turn, self.id, self.actor.id if self.actor is not None else "")
 
     def ancestors(self) -> Iterator[Action]:
-        """Itself, and what it is part of."""
+        """Yield this action, and those that it is part of."""
         action: Action | None = self
         while action is not None:
             yield action

@@ -1,4 +1,4 @@
-"""Who acts in a session, and what each of them may do."""
+"""The actors in a session, and their permissions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _FREEDOM: dict[Mode, int] = {"plan": 0, "ask": 1, "auto-in-sandbox": 2, "auto": 
 
 
 class Contained(Protocol):
-    """What a sandbox gives: a `sandbox.Sandbox`."""
+    """The interface of `sandbox.Sandbox`, as permissions use it."""
 
     def is_within(self, other: Any) -> bool:
         """Check whether this sandbox allows nothing beyond `other`."""
@@ -41,7 +41,7 @@ class Permissions:
         return self == self.restricted_to(other)
 
     def restricted_to(self, other: Permissions) -> Permissions:
-        """Return what both allow. Two sandboxes of which neither is within the other give the other one's."""
+        """Return the permissions that both allow. If neither sandbox is within the other, take that of `other`."""
         sandbox = self.sandbox
         if other.sandbox is not None and (sandbox is None or not sandbox.is_within(other.sandbox)):
             sandbox = other.sandbox
@@ -90,13 +90,13 @@ class Actor:
 
     @property
     def own_permissions(self) -> Permissions:
-        """Return what it was given."""
+        """Return the actor's own permissions, without the limits of those it acts for."""
         given = self.source
         return given() if callable(given) else given
 
     @property
     def permissions(self) -> Permissions:
-        """Return what it may do: what it was given, limited to what everyone it acts for may do."""
+        """Return the actor's own permissions, limited by those of everyone it acts for."""
         allowed = self.own_permissions
         for above in self.chain():
             if above is not self:

@@ -31,7 +31,7 @@ PlanState = Literal["pending", "running", "done", "failed", "skipped"]
 
 
 class ActionFields(TypedDict, total=False):
-    """What an `action` event may say beside its state and kind."""
+    """The fields that an `action` event may have besides its state and kind."""
 
     parent: str  # the action that it is part of, when it begins
     language: str
@@ -54,7 +54,7 @@ class ActionData(ActionFields):
 
 
 class AnswerData(TypedDict):
-    """How a question was settled."""
+    """The outcome of a question."""
 
     question: str
     choice: str
@@ -68,7 +68,7 @@ class PlanData(TypedDict):
 
 
 class UndoneData(TypedDict):
-    """What an undo, a redo or a return to a checkpoint did."""
+    """The result of an undo, a redo or a return to a checkpoint."""
 
     points: list[int]
     back: bool
@@ -88,7 +88,7 @@ class MessagesData(TypedDict):
 
 
 class PermissionsData(TypedDict, total=False):
-    """What an actor may do from now on."""
+    """The new permissions of an actor."""
 
     actor: Required[str]
     mode: str
@@ -104,7 +104,7 @@ class PlanStep(NamedTuple):
 
 
 class Ids(NamedTuple):
-    """What an event belongs to; empty where it belongs to none."""
+    """The turn, action and actor that an event belongs to; empty for none."""
 
     turn: str = ""
     action: str = ""
@@ -112,7 +112,7 @@ class Ids(NamedTuple):
 
 
 class Event(NamedTuple):
-    """What a reader gets: an event, or the next piece of one whose text is growing."""
+    """An event as readers get it, or the next piece of an event whose text is growing."""
 
     number: int
     offset: int  # where in the text this piece begins
@@ -136,7 +136,7 @@ class Event(NamedTuple):
 
 
 class Sink(Protocol):
-    """Keeps what is published beyond this process, as the journal does. It is called before any reader sees it."""
+    """Stores events beyond this process, as the journal does. Called before any reader sees an event."""
 
     def record(self, number: int, kind: str, data: dict[str, Any], ids: Ids) -> None:
         """Record an event that is not a chunk."""
@@ -146,7 +146,7 @@ class Sink(Protocol):
 
 
 class LogEntry:
-    """One event in the log, or one that is not in memory any more, as the journal has it."""
+    """An event in the log, or in the journal if it is no longer in memory."""
 
     __slots__ = ("cut", "data", "ended", "ids", "kind", "number", "pieces", "size", "time")
 
@@ -181,7 +181,7 @@ class LogEntry:
             self._shorten(self.pieces)
 
     def _shorten(self, all_pieces: list[Chunk]) -> None:
-        """Keep the end of a long text: whole pieces go, and of the first that stays, what is too much."""
+        """Keep the end of a long text: drop whole pieces, and shorten the first one that stays."""
         pieces = self.pieces = list(_joined(all_pieces))
         spare = self.size - MAX_TEXT_LENGTH - self.cut
         first, last = 0, len(pieces) - 1

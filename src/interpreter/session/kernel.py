@@ -91,7 +91,7 @@ class Lane:
 
     @property
     def is_held(self) -> bool:
-        """Return whether an action that has not ended has it."""
+        """Return whether an action that has not ended holds the lane."""
         holder = self.holder
         return holder is not None and not holder.can_finish()
 
@@ -101,7 +101,7 @@ class Lane:
         return self.holder is None and self._queue[0] is holder
 
     def release(self, holder: _Hold) -> None:
-        """Give it back, if this holder has it."""
+        """Release the lane, if this holder has it."""
         with self._changed:
             if self.holder is holder:
                 self.holder = None
@@ -118,7 +118,7 @@ class Checkpoints(Protocol):
     """Notes files and variables around an action, so that it can be undone."""
 
     def before(self, action: Action) -> list[Chunk]:
-        """It is about to run; returns notices for the user."""
+        """Prepare for an action that is about to run. Returns notices for the user."""
 
     def after(self, action: Action) -> list[Chunk]:
         """Return chunks about the action's changes to files, after its end. A second call does nothing."""
@@ -168,14 +168,14 @@ class Session:
         return self._runtimes(actor)
 
     def revoke(self, actor: Actor) -> None:
-        """Let an actor, and those that act for it, do nothing any more, and end what they are doing."""
+        """Revoke all permissions of an actor and of those that act for it, and cancel their actions."""
         actor.revoked = True
         for each in [each for each in self.actors.values() if each.is_revoked]:
             self.cancel(each)
         self.log.publish("permissions", {"actor": actor.id, "revoked": True}, Ids(actor=actor.id), actor.sink())
 
     def publish_permissions(self, actor: Actor) -> Permissions:
-        """Return what the actor may do, and publish that if it has changed."""
+        """Return the actor's permissions, and publish them if they have changed."""
         permissions, known = actor.permissions, actor.published
         if permissions != known:
             actor.published = permissions
@@ -458,7 +458,7 @@ class Session:
 
 
 class _Hold:
-    """What holds the lane for an action. It outlives the iterator that its consumer may drop."""
+    """Holds the lane for an action. It outlives the iterator, which the consumer may drop."""
 
     def __init__(self, action: Action, steps: Callable[[_Hold], Generator[Event]]) -> None:
         self.action = action
@@ -493,11 +493,11 @@ class _Hold:
         return self.action.over or self.steps.gi_frame is None  # type: ignore[attr-defined]
 
     def can_finish(self) -> bool:
-        """Check whether what it runs has ended and no thread is reading the end."""
+        """Check whether the action's code has ended and no thread is reading its last events."""
         return (self.is_over or self.abandoned) and not self.busy.locked()
 
     def finish(self) -> bool:
-        """Take it to its end in place of its consumer, who gets the rest later; False if the consumer is doing so."""
+        """Run the action to its end for its consumer, who gets the rest later; False if the consumer is doing so."""
         if not self.busy.acquire(blocking=False):
             return False
         token = ACTION.set(self.action)

@@ -110,7 +110,7 @@ class WebSocketClient:
         await self.call.server.working(self.live.say, messages)
 
     async def _stop(self) -> None:
-        """End what is running, and wait for that."""
+        """Cancel the running action, and wait for its end."""
         if self.live.running:
             await self.call.server.working(self.live.cancel, True)
 

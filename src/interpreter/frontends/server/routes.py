@@ -114,7 +114,7 @@ class EventReader:
             self._loop.call_soon_threadsafe(self._news.set)
 
     async def batch(self, wait: float | None = None, most: int = MAX_BATCH) -> list[Event] | None:
-        """Return new events, after a wait of at most so many seconds; None if the session was deleted."""
+        """Return new events, after waiting at most this many seconds; None if the session was deleted."""
         server = self._call.server
         while True:
             self._news.clear()
@@ -248,7 +248,7 @@ Handler = Callable[[ServerRequest], Any]
 
 @dataclass(frozen=True)
 class Route:
-    """One row: what a request does, what it takes and what it answers."""
+    """A route of the API: its handler, and the schemas of its parameters and answer."""
 
     method: str
     path: str

@@ -129,7 +129,7 @@ class LiveSession:
                 function()
 
     def cancel(self, wait: bool = False) -> None:
-        """Stop what is running, and withdraw what it asks."""
+        """Stop the running action, and withdraw its question."""
         session = self.interpreter.session
         self.interpreter.cancel()
         for actor in list(self._actors.values()):
@@ -172,7 +172,7 @@ class LiveSession:
     # -- housekeeping ----------------------------------------------------------------------------------------------
 
     def attend(self) -> None:
-        """Do what is due: keep fewer snapshots, and save the variables after some work, or go to sleep."""
+        """Drop old snapshots, and save the variables if the session was used since; otherwise put it to sleep."""
         idle, runtimes = self._hub.idle_seconds, self.interpreter.computer.runtimes
         self.due = time.monotonic() + idle
         self.while_idle(lambda: runtimes.forget_snapshots(self._hub.snapshots_per_session))
@@ -227,7 +227,7 @@ class SessionManager:
     # -- housekeeping --------------------------------------------------------------------------------------------
 
     def _keep_house(self) -> None:
-        """Look after each session when that is due, in one thread for all of them."""
+        """Attend to each session when it is due, in one thread for all sessions."""
         while not self._closed:
             self.news.clear()
             with self._lock:
@@ -361,7 +361,7 @@ class SessionManager:
             return self.adopt(live.key.owner, live.interpreter.fork(by=by))
 
     def retire(self, live: LiveSession, idle: float = 0.0) -> bool:
-        """Put a session to sleep, if it does nothing and was not used for so many seconds."""
+        """Put a session to sleep, if it is doing nothing and was not used for `idle` seconds."""
         lock = self._key_lock(live.key)
         if not lock.acquire(blocking=False):
             return False

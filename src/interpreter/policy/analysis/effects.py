@@ -177,7 +177,7 @@ _FILE_VERBS = ("Deletes", "Overwrites", "Renames", "Changes", "Creates", "Writes
 
 
 class Existing(NamedTuple):
-    """What is at a path now."""
+    """The file or folder that exists at a path."""
 
     is_folder: bool = False
     rows: str = ""  # how many rows a table has, as text

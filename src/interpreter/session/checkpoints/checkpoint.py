@@ -142,7 +142,7 @@ class Conversation:
 
     @property
     def tail(self) -> list[Message]:
-        """Return what was undone and can be redone."""
+        """Return the undone steps that can be redone."""
         if self._tail and len(self.messages) != self._left:
             self._tail, self.changed = [], True
         return self._tail
@@ -192,7 +192,7 @@ def begins_request(messages: Sequence[Message], at: int) -> bool:
 
 
 class VariablesPlan(NamedTuple):
-    """What would become of the variables of a language."""
+    """The effect of a plan on the variables of a language."""
 
     language: str
     obstacle: str | None = None  # why they stay as they are, if that is so
@@ -203,7 +203,7 @@ class VariablesPlan(NamedTuple):
 
 
 class FolderPlan(NamedTuple):
-    """What would become of the `.git` folders that an undo or redo could restore."""
+    """The effect of a plan on the `.git` folders that an undo or redo could restore."""
 
     files: RestorePlan
     folders: tuple[str, ...] = ()  # those that are restored
@@ -216,7 +216,7 @@ class FolderPlan(NamedTuple):
 
 @dataclass(frozen=True)
 class UndoPlan:
-    """What returning to a checkpoint would restore. Nothing has been done yet."""
+    """A plan for returning to a checkpoint, before anything is restored."""
 
     to: int  # the place of the checkpoint among all; one more than the last is the present
     back: bool  # whether it is earlier
@@ -257,7 +257,7 @@ class UndoPlan:
 
 @dataclass(frozen=True)
 class UndoResult:
-    """What an undo, a redo or a return to a checkpoint has done."""
+    """The result of an undo, a redo or a return to a checkpoint."""
 
     plan: UndoPlan
     files: RestoreReport | None = None

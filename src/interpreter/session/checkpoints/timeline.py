@@ -158,7 +158,7 @@ class Timeline:
 
     @_locked
     def after(self, action: Action | None = None) -> list[Chunk]:
-        """It has ended, for any reason; returns what it did to the files of the workspace."""
+        """Note the end of an action, for any reason. Returns chunks about its changes to files."""
         checkpoint, self._running = self._running, None
         if checkpoint is None:
             return []
@@ -304,7 +304,7 @@ class Timeline:
         return next((each for each in self.checkpoints if block is not None and each.id == int(block)), None)
 
     def left_out(self, path: str) -> str | None:
-        """Why an undo would not bring back a file of the workspace, if that is so."""
+        """Return the reason that an undo would not restore a file of the workspace; None if it would."""
         record = self.files.record()
         if record is None or record.off is not None:
             return "file undo is off"

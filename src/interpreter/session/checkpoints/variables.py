@@ -105,7 +105,7 @@ class SavedVariables:
     # -- restoring -----------------------------------------------------------------------------------------------
 
     def load(self) -> Outcomes:
-        """Load what was found; by language, how that went."""
+        """Load the saved variables, and return the outcome for each language."""
         outcomes: Outcomes = {}
         pool = self._agent.computer.runtimes
         pool.apply_sandbox()

@@ -73,7 +73,7 @@ class JournalFile:
             raise
 
     def cut(self, length: int) -> None:
-        """Remove what is behind `length`: a line torn by a crash."""
+        """Remove everything after `length`: a line that a crash left incomplete."""
         if length < self.length:
             os.ftruncate(self._descriptor, length)
             self.length = length
@@ -93,7 +93,7 @@ class JournalFile:
         os.fsync(self._descriptor)
 
     def close(self) -> None:
-        """Let others write it."""
+        """Close the file, which lets other processes write to it."""
         os.close(self._descriptor)
 
 
@@ -186,7 +186,7 @@ def _decode_base64(text: str) -> bytes | None:
 
 @dataclass
 class Facts:
-    """What a list of sessions shows."""
+    """A session's summary for lists."""
 
     id: str = ""
     title: str = ""

@@ -37,7 +37,7 @@ _STAMP = ("event", "time", "n", "turn", "action", "actor")
 
 @dataclass
 class BlockRecord:
-    """A block that was proposed, and what became of it."""
+    """A proposed block: the decision about it, and its outcome."""
 
     number: int
     at: int  # which message its code is
@@ -391,7 +391,7 @@ class Said:
 
 @dataclass(frozen=True)
 class RecordedBlock:
-    """Code that was proposed: what was decided about it, and what it did."""
+    """Proposed code: the decision about it, and its effects."""
 
     id: str
     language: str

@@ -81,12 +81,12 @@ class Picture:
 
 
 class Kept:
-    """A value of a tool that keeps, as `raw`, what it was made of."""
+    """A tool's value that keeps the original data as `raw`."""
 
     raw: Any = None
 
     def table(self) -> Any:
-        """As a pandas DataFrame: of a list, of the first list in a dict, or else of one row."""
+        """Return a pandas DataFrame from a list, from the first list in a dict, or else with one row."""
         import pandas  # type: ignore[import-untyped]
 
         rows: Any = self

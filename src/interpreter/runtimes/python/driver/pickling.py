@@ -67,7 +67,7 @@ def module_folders() -> set[str]:
 
 
 class Meter:
-    """Counts what is written to it, and raises OverflowError if that is too much."""
+    """A file that counts the bytes written to it, and raises OverflowError above a limit."""
 
     def __init__(self, most: float) -> None:
         self.most, self.size = most, 0
