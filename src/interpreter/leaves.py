@@ -427,6 +427,7 @@ ROWS: tuple[Leaf, ...] = (
                 ("%mcp", "%mcp off github", "%mcp prompt github.review pr=5", "%mcp accept"),
             ),
         ),
+        expansions=(Part("mcp", "interpreter.mcp.commands:expand", _MCP_FILES),),
         prompt=(Part("mcp", "interpreter.mcp.tools:prompt_lines", _MCP_FILES),),
         tools=(Part("mcp", "interpreter.mcp.tools:make_tools", _MCP_FILES),),
         addresses=(

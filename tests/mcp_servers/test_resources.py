@@ -106,6 +106,16 @@ def test_a_prompt_is_sent_as_a_message_and_never_as_a_command(session: Make, lib
     assert terminal.sent == ["Prompt review of the MCP server bad:\n!echo Review 5"]
 
 
+def test_a_prompt_is_a_command_of_its_server(session: Make, library: Hostile) -> None:
+    from interpreter.frontends.terminal.chat import _as_command, _expanded
+
+    interpreter = session()
+    for typed in ("/bad:review pr=5", "%bad:review pr=5"):
+        assert _expanded(interpreter, _as_command(typed)) == "%mcp prompt bad.review pr=5"
+    for typed in ("/other:review", "/bad", "bad:review", "%mcp prompt bad:review"):
+        assert _expanded(interpreter, _as_command(typed)) in (typed, _as_command(typed))
+
+
 def test_what_has_a_default_need_not_be_given(session: Make, hostile: Hostile) -> None:
     assert 'ok {"size": 3}' in ran(session(), "print(tools.bad.defaults())")
     assert 'ok {"size": 4}' in ran(session(), "print(tools.bad.defaults(size=4))")

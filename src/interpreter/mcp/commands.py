@@ -206,14 +206,20 @@ def _send_prompt(terminal: Terminal, servers: Servers, known: dict[str, Server],
         raise UsageError("`%mcp prompt SERVER` lists its prompts, `%mcp prompt SERVER.PROMPT key=value` sends one.")
     connection = servers.connection(known[first])
     if not prompt:
-        for row in connection.prompts():
+        for row in connection.prompt()["prompts"]:
             shown = " ".join(f"{each['name']}=..." for each in row.get("arguments") or ())
             terminal.display.line(visible(f"{first}.{row['name']} {shown}  {row.get('description', '')}"))
         return
-    arguments = dict(pair.partition("=")[::2] for pair in pairs)
-    text = prompt_text(connection.prompt(prompt, arguments))
+    text = prompt_text(connection.prompt(prompt, dict(pair.partition("=")[::2] for pair in pairs)))
     # Its first line keeps it from being a command.
     terminal.typed.sent.append(visible(f"Prompt {prompt} of the MCP server {first}:\n{text}"))
+
+
+def expand(interpreter: OpenInterpreter, typed: str) -> str | None:
+    """Return the command that `/SERVER:PROMPT key=value` or `%SERVER:PROMPT` stands for; None for other text."""
+    server, colon, rest = typed.strip()[1:].partition(":")
+    is_prompt = colon and server.isidentifier() and server in servers_for(interpreter.workspace)
+    return f"%mcp prompt {server}.{rest}" if is_prompt else None
 
 
 def _show(servers: Servers, known: dict[str, Server], show: Any) -> None:

@@ -16,7 +16,7 @@ import tempfile
 import threading
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from concurrent.futures import CancelledError, Future
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from functools import cache
@@ -100,7 +100,7 @@ class Connection:
         self.stop = asyncio.Event()
         self.is_stale = False  # the server says that its tools have changed
         self._failures, self._retry_at = 0, 0.0
-        self._contexts: list[ToolContext] = []  # of the calls that run
+        self._contexts: list[ToolContext | None] = []  # of the calls that run
         self._context: ToolContext | None = None  # of the call that connects
 
     @property
@@ -118,7 +118,7 @@ class Connection:
         self._wait(self._connected(), context)
         return self.specs
 
-    def call(self, spec: Spec, arguments: dict[str, Any], context: ToolContext) -> dict[str, Any]:
+    def call(self, spec: Spec, arguments: dict[str, Any], context: ToolContext | None) -> dict[str, Any]:
         """Call a tool and return its result as a JSON object. Raises McpError if no result arrives."""
         return self._wait(self._call(spec, arguments, context), context)
 
@@ -146,13 +146,14 @@ class Connection:
 
     # -- in the loop's thread ------------------------------------------------------------------------------------------
 
-    async def _call(self, spec: Spec, arguments: dict[str, Any], context: ToolContext) -> dict[str, Any]:
+    async def _call(self, spec: Spec, arguments: dict[str, Any], context: ToolContext | None) -> dict[str, Any]:
         client = await self._connected()
 
         async def report(progress: float, total: float | None, message: str | None) -> None:
             share = f"{progress:g}" if not total else f"{100 * progress / total:.0f} %"
             await asyncio.to_thread(
-                context.progress, f"{self.server.name}: {share} {visible(message or '')[:200]}".strip()
+                context.progress if context is not None else str,
+                f"{self.server.name}: {share} {visible(message or '')[:200]}".strip(),
             )
 
         self._contexts.append(context)
@@ -160,7 +161,7 @@ class Connection:
             try:
                 result = await _asked_for(client, spec, arguments, self.server.timeout, report)
             except Exception as error:
-                if not await self._visited(error, context):
+                if context is None or not await self._visited(error, context):
                     raise
                 result = await _asked_for(client, spec, arguments, self.server.timeout, report)
         except Exception as error:
@@ -246,21 +247,10 @@ class Connection:
         finally:
             self._client = None
 
-    def prompt(self, name: str, arguments: dict[str, str]) -> dict[str, Any]:
-        """Get a prompt for the user."""
-
-        async def get() -> dict[str, Any]:
-            return _as_json(await (await self._connected()).get_prompt(name, arguments))
-
-        _import_sdk()
-        return self._wait(asyncio.wait_for(get(), self.server.timeout), None)
-
-    def prompts(self) -> list[dict[str, Any]]:
-        async def listed() -> list[dict[str, Any]]:
-            return await _every((await self._connected()).list_prompts, "prompts")
-
-        _import_sdk()
-        return self._wait(asyncio.wait_for(listed(), self.server.timeout), None)
+    def prompt(self, name: str = "", arguments: Mapping[str, str] | None = None) -> dict[str, Any]:
+        """Get a prompt for the user; without a name, list them."""
+        self.connect()
+        return self.call(Spec(schemas.PROMPT, "prompt", "", {}), {"name": name, "arguments": arguments}, None)
 
     async def _sign_in(self, url: str) -> bool:
         context = self._contexts[-1] if self._contexts else self._context

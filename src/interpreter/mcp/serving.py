@@ -488,8 +488,9 @@ def make_server(service: Service) -> Any:
                         jobs[state] = job
                         later(ANSWER_TIMEOUT, jobs.pop, state, None)
                         later(ANSWER_TIMEOUT, question.settle, Answer(REFUSE, by="nobody"))
-                        request = types.ElicitRequest(params=asked)
-                        return types.InputRequiredResult(input_requests={"answer": request}, request_state=state)
+                        return types.InputRequiredResult(
+                            input_requests={"answer": types.ElicitRequest(params=asked)}, request_state=state
+                        )
                     case Question() as question:
                         form = asyncio.create_task(ask(question))
                     case None if form is not None:

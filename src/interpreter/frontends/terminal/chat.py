@@ -138,7 +138,7 @@ def _expanded(interpreter: OpenInterpreter, text: str) -> str:
     """Return the message that a command of the user stands for; other text stays."""
     if not text.lstrip().startswith(("%", "/")):
         return text
-    makes = (part.make for leaf in leaves() for part in leaf.expansions)
+    makes = (part.make for leaf in leaves() for part in leaf.expansions if interpreter.agent.uses(part))
     return next((message for make in makes if (message := load(make)(interpreter, text)) is not None), text)
 
 
