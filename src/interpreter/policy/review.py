@@ -35,7 +35,7 @@ class Forecast(Protocol):
 
     @property
     def refusal(self) -> str:
-        """Return why a block that nobody is asked about may not run; empty if it may."""
+        """Return why the block may not run without asking; empty if it may."""
 
     def end(self, approved: bool) -> Preview | None:
         """Return the question is answered; return the dry run that a yes applies, if there is one."""

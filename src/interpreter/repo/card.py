@@ -42,7 +42,7 @@ def forecast(agent: Agent, review: BlockReview, context: ActionContext) -> Forec
     if effects is None:
         return None
     mixed = mixed_in(agent, effects) if agent.actor in context.actor.chain() else []
-    if review.only_sandbox_request and not review.asks_for_more:  # nobody is asked
+    if review.only_sandbox_request and not review.asks_for_more:  # it would run without asking
         return Forecast(refusal=MIXED.format(first_few(mixed, 5))) if mixed and not review.allowed_by else None
     notes = [*git_notes(effects), *([f"Also commits your changes in {first_few(mixed, 5)}"] if mixed else [])]
     if notes:

@@ -64,7 +64,7 @@ def file_diff(form: str, before: bytes | None, after: bytes | None, path: str = 
 
 def since(interpreter: OpenInterpreter, revision: str) -> Iterator[str]:
     """Yield the diff of each file of the workspace since a commit, new files included; GitError if there is none."""
-    from interpreter.repo.git import GitError, Repository
+    from interpreter.repo.git import UNTRACKED, GitError, Repository
 
     if interpreter.computer.machine is not None:
         raise GitError("This session works on another machine. Use git there.")
@@ -78,7 +78,7 @@ def since(interpreter: OpenInterpreter, revision: str) -> Iterator[str]:
     with repository.scratch() as scratch, Folder(repository.root) as place:
         text = scratch.diff_since(scratch.commit_of(revision), folder, repository.settings())
         yield from re.split(r"^(?=diff --git )", text, flags=re.MULTILINE)[1:]
-        for path in scratch.untracked():
+        for path in scratch.listed(*UNTRACKED):
             if path.startswith(f"{folder}/" if folder else ""):
                 with suppress(OSError):
                     yield file_diff(path, None, place.read_bytes(path, _MAX_BYTES))

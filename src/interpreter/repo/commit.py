@@ -18,7 +18,7 @@ from interpreter.console_text import counted, first_few
 from interpreter.host.files import Folder
 from interpreter.llm.secrets import replace_secrets
 from interpreter.questions import Step
-from interpreter.repo.git import Entry, GitError, Repository, Scratch
+from interpreter.repo.git import UNTRACKED, Entry, GitError, Repository, Scratch
 from interpreter.runtimes.launch import Start, run_to_end
 from interpreter.session import Action, ActionContext
 from interpreter.workspace.diff import unified
@@ -147,7 +147,7 @@ def changed_by_user(agent: Agent, commands: Sequence[tuple[str, Sequence[str]]],
         return []
     with repository.scratch() as scratch, Folder(repository.root) as root:
         staged = set(scratch.staged(repository.head))
-        changed, fresh = set(scratch.listed("--modified", "--deleted")), set(scratch.untracked())
+        changed, fresh = set(scratch.listed("--modified", "--deleted")), set(scratch.listed(*UNTRACKED))
         changes, left_out = _changes_of(agent, repository, _uncommitted_blocks(agent, repository.head)[1])
         taken = _taken(repository.root, commands, staged, changed, fresh)
         if not taken or not (writes or changes.keys() & (staged | changed | fresh)):
@@ -176,15 +176,15 @@ def _taken(
     committed: set[str] = set()
     for verb, rest in commands:
         at = [i for i, word in enumerate(rest) if not (i and verb == "commit" and _TAKES_VALUE.fullmatch(rest[i - 1]))]
-        words = [rest[i] for i in at]
-        operands = [word for word in words if not word.startswith("-")]
-        takes_all = verb in _ALL and any(map(_ALL[verb].fullmatch, words))
-        if verb == "stash" or (verb == "reset" and "--hard" in words):
+        arguments = [rest[i] for i in at]
+        operands = [each for each in arguments if not each.startswith("-")]
+        takes_all = verb in _ALL and any(map(_ALL[verb].fullmatch, arguments))
+        if verb == "stash" or (verb == "reset" and "--hard" in arguments):
             staged, changed = set(), set()
         elif verb == "reset":
             staged = set()
         elif verb == "add" and (operands or takes_all):
-            is_update = "-u" in words or "--update" in words
+            is_update = {"-u", "--update"} & set(arguments)
             staged = staged | _selected(root, operands, changed if is_update else changed | fresh)
         elif verb == "commit":
             index = staged | changed if takes_all else staged
@@ -193,7 +193,7 @@ def _taken(
 
 
 def _selected(root: str, operands: Sequence[str], paths: set[str]) -> set[str]:
-    """Return the paths that operands may name, relative to whatever folder; all without any."""
+    """Return the paths that operands may name, relative to any folder; all paths if there are none."""
     names = [os.path.relpath(each, root) if os.path.isabs(each) else os.path.normpath(each) for each in operands]
     if not names or any(re.search(r"[*?\[:]", name) or name == "." or name.startswith("..") for name in names):
         return paths

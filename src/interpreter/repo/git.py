@@ -29,6 +29,7 @@ _TIMEOUT = 30.0
 _OBJECT = re.compile(r"[0-9a-f]{40}")
 _REVISION = re.compile(r"(@|\w(?:[\w/-]|\.(?!\.))*)([~^][~^\d]*)?")
 EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
+UNTRACKED = "--others", "--exclude-standard"  # `ls-files`: what the index lacks and `.gitignore` does not name
 _IN_PROGRESS = {
     "MERGE_HEAD": "a merge",
     "rebase-merge": "a rebase",
@@ -246,10 +247,6 @@ class Scratch:
         options = "--patch", "--no-ext-diff", "--no-textconv", "--no-color", "--ignore-submodules=all"
         relative = [f"--relative={folder}/"] if folder else []
         return self.run("diff-index", *options, *relative, commit, "--", index="user.index", env=env).text
-
-    def untracked(self) -> list[str]:
-        """List the files that the user's index lacks and `.gitignore` does not name."""
-        return self.listed("--others", "--exclude-standard")
 
     def staged(self, commit: str) -> list[str]:
         """Copy the user's index, and list the files in which it differs from a commit, if there is one."""
