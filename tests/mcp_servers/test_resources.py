@@ -101,7 +101,7 @@ def test_a_prompt_is_sent_as_a_message_and_never_as_a_command(session: Make, lib
     terminal: Any = Terminal()
     interpreter = session()
     magic(terminal, interpreter, "prompt bad")
-    assert terminal.lines == ["bad.review pr=...  Review it."]
+    assert terminal.lines == ["/bad:review pr=...  Review it."]
     magic(terminal, interpreter, "prompt bad.review pr=5")
     assert terminal.sent == ["Prompt review of the MCP server bad:\n!echo Review 5"]
 

@@ -208,7 +208,7 @@ def _send_prompt(terminal: Terminal, servers: Servers, known: dict[str, Server],
     if not prompt:
         for row in connection.prompt()["prompts"]:
             shown = " ".join(f"{each['name']}=..." for each in row.get("arguments") or ())
-            terminal.display.line(visible(f"{first}.{row['name']} {shown}  {row.get('description', '')}"))
+            terminal.display.line(visible(f"/{first}:{row['name']} {shown}  {row.get('description', '')}"))
         return
     text = prompt_text(connection.prompt(prompt, dict(pair.partition("=")[::2] for pair in pairs)))
     # Its first line keeps it from being a command.
