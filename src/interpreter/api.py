@@ -455,7 +455,7 @@ class OpenInterpreter(InterpreterSettings):
         self.timeline.variables.save(self.save_variables_seconds if seconds is None else seconds)
 
     def restore_variables(self) -> Outcomes:
-        """After `journal.resume`: restore the variables that were saved; by language, how that went."""
+        """Restore the saved variables, after `journal.resume`. Returns the outcome for each language."""
         from interpreter.session import Do
 
         return self._do(Do("restore_variables", self.timeline.variables.load, recorded=False))  # type: ignore[no-any-return]
@@ -470,13 +470,13 @@ class OpenInterpreter(InterpreterSettings):
         return self._do(making, by)  # type: ignore[no-any-return]
 
     def keep(self, overwrite: Collection[str] = ()) -> Merged:
-        """For a fork: merge its files into the workspace it came from, and continue there in its place."""
+        """Merge this fork's files into the workspace it came from, and continue there in its place."""
         from interpreter.app.forks import Keep
 
         return self._do(Keep(self, overwrite))  # type: ignore[no-any-return]
 
     def drop(self) -> None:
-        """For a fork: end it. The workspace that it came from stays as it is."""
+        """End this fork. The workspace that it came from stays unchanged."""
         from interpreter.app.forks import drop
         from interpreter.session import Do
 

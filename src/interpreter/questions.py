@@ -206,7 +206,7 @@ class Question:
 
     @property
     def unattended(self) -> bool:
-        """Return whether it has no answer because no one could be asked."""
+        """Return whether the question has no answer because no one could be asked."""
         return self.answer is None or self.answer.by == "nobody"
 
     @property
@@ -233,7 +233,7 @@ class Question:
             return True
 
     def withdraw(self) -> None:
-        """Close it without an answer, and release the action that waits."""
+        """Close the question without an answer, and release the waiting action."""
         with self._lock:
             if not self._settled.is_set():
                 self.withdrawn = True

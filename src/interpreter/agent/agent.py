@@ -151,7 +151,7 @@ class Agent:
             yield from load(part.make)(self, block)
 
     def plan_repositories(self, files: RestorePlan) -> FolderPlan | None:
-        """Plan what an undo does with `.git` folders; None to leave them alone."""
+        """Plan the effect of an undo on `.git` folders; None to leave them alone."""
         makes = (part.make for leaf in leaves() for part in leaf.undo if self.uses(part))
         return next((load(make)(self, files) for make in makes), None)
 
@@ -204,7 +204,7 @@ class Agent:
         return turn is not None and turn.is_cancelled()
 
     def cancel(self) -> None:
-        """End its turn, its blocks and its calls; from any thread."""
+        """Cancel the agent's turn, with its blocks and calls. May be called from any thread."""
         self.session.cancel(self.actor)
 
     def end_suspended_turn(self) -> None:
@@ -219,7 +219,7 @@ class Agent:
             raise BusyError(RESPONDING) from busy
 
     def open_turn(self, turn: Turn) -> None:
-        """Make this its turn; of two threads, one is first."""
+        """Make this the agent's turn. If another turn is open, wait for its end."""
         while self._turn is not turn:
             self.end_suspended_turn()
             with self._beginning:

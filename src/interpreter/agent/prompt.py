@@ -88,7 +88,7 @@ class SystemPrompt:
         return described if sandbox.fixed else f"{described} {ASK_FOR_MORE}"
 
     def _computer(self) -> str:
-        """About the `computer` object: the user's own text, or ours where the model can use it."""
+        """Return the text about the `computer` object: the user's own, or ours if the model can use it."""
         agent, computer = self._agent, self._agent.computer
         if computer.system_message is not None:
             return computer.system_message

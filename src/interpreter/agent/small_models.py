@@ -126,7 +126,7 @@ def requested_files(request: str, folder: str) -> dict[str, tuple[int, int] | No
 
 
 def stamp_of(name: str, folder: str) -> tuple[int, int] | None:
-    """When a file was written, and its size; None if there is none."""
+    """Return a file's modification time and size; None if there is no such file."""
     try:
         status = Path(folder, name).expanduser().stat()
     except (OSError, ValueError, RuntimeError):

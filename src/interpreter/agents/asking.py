@@ -111,7 +111,7 @@ class Form:
 
     @property
     def usual_reply(self) -> int:
-        """About how many tokens an answer has."""
+        """Estimate the tokens of an answer."""
         return max(map(estimate_text, self.choices)) if self.choices else USUAL_REPLY
 
     def read(self, answer: str) -> Any:

@@ -102,7 +102,7 @@ def task_of(agent: Agent, task: str, form: Any = None, name: str | None = None, 
 
 
 def describe(child: SubAgent) -> dict[str, Any]:
-    """Return its state as data."""
+    """Return the sub-agent's state as data."""
     return {
         "task": child.task.title,
         "state": child.state,

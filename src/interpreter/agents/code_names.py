@@ -365,7 +365,7 @@ class Handle:
 
     @property
     def status(self) -> dict[str, Any]:
-        """Return its state, its last line, what it has used, the files that it changed and their diff."""
+        """Return the sub-agent's state, last line, usage, changed files and their diff."""
         status: dict[str, Any] = host("status", number=self.number)
         return status
 

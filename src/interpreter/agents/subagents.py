@@ -143,7 +143,7 @@ class SubAgents:
         return self._actor
 
     def start(self, task: Task, put: Callable[[Subject], Answer | None] | None = None) -> SubAgent:
-        """Start one; `put` asks whoever waits for it. LimitReachedError if the tree is at a limit."""
+        """Start a sub-agent; `put` sends its questions to its caller. LimitReachedError if the tree is at a limit."""
         owner, root = self.interpreter, self.root
         if self.depth > owner.agents_depth:
             raise LimitReachedError(f"Sub-agents may be {owner.agents_depth} deep (`agents_depth`).")
@@ -159,7 +159,7 @@ class SubAgents:
         return child
 
     def get(self, number: int) -> SubAgent:
-        """Find one in this tree by its number."""
+        """Find a sub-agent in this tree by its number."""
         for each in self.walk():
             if each.number == number:
                 return each
@@ -312,7 +312,7 @@ class SubAgent:
         return max(0, min(limits)) if limits else None
 
     def line(self) -> str:
-        """Return its state, cost and last line."""
+        """Return the sub-agent's state, cost and last line."""
         used, end = self.used, self.ended or time.monotonic()
         state = f"{self.state}: {self.stopping}" if self.state == "stopped" and self.stopping else self.state
         facts = [state, f"{end - self.began:.0f} s", f"{used.tokens:,} tokens"]
@@ -341,7 +341,7 @@ class SubAgent:
 
     @property
     def new_messages(self) -> list[Any]:
-        """Return its part of the conversation."""
+        """Return the sub-agent's part of the conversation."""
         made = self.interpreter
         return list((made.messages if made is not None else self.messages)[self.first_message :])
 
@@ -370,7 +370,7 @@ class SubAgent:
         return {path: numbers for path, numbers in clashes.items() if numbers}
 
     def diffs(self) -> dict[str, str]:
-        """Return its changes to its copy of the workspace, as diffs by path."""
+        """Return the sub-agent's changes to its copy of the workspace, as diffs by path."""
         return self.changes.diffs(self.fork.record.content) if self.fork is not None else {}
 
     def edits(self) -> list[FileEdit | str]:
@@ -389,7 +389,7 @@ class SubAgent:
     # -- what becomes of its changes -------------------------------------------------------------------------------
 
     def accept(self, overwrite: Collection[str] = ()) -> list[str]:
-        """Bring its changes into the workspace it came from; returns the files that were changed there, too."""
+        """Merge its changes into the original workspace. Returns the files that were changed there, too."""
         made = self.fork
         if made is None:
             raise UsageError(f"Sub-agent {self.number} has no changes to accept.")
@@ -402,7 +402,7 @@ class SubAgent:
         return kept
 
     def settle_files(self, fate: str) -> None:
-        """Return its changes are decided about: its files go."""
+        """Note that its changes were accepted or discarded, and delete its copy of the files."""
         made, self.fork, self.fate = self.fork, None, fate if self.changes else ""
         if made is not None:
             remove(made.folder)
@@ -503,7 +503,7 @@ class SubAgent:
         raise SubAgentError(failure)
 
     def _respond(self, made: OpenInterpreter, message: Any) -> str:
-        """Send it a message and return its last one; an error unless the turn ended with an answer."""
+        """Send the sub-agent a message and return its answer. Raises an error if the turn ends without an answer."""
         self._turn = turn = made.agent.turn(message)
         started = made.session.start(turn, made.agent.actor, self._read)
         if self.stopping:  # before there was a turn to cancel

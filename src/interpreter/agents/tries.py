@@ -147,7 +147,7 @@ def score_of_command(fork: OpenInterpreter, command: str) -> float:
 
 
 def estimate(interpreter: OpenInterpreter, n: int, models: Sequence[str] = ()) -> tuple[int, float | None]:
-    """About how many tokens and dollars `n` tries take, if each asks the model a few times."""
+    """Estimate the tokens and dollars of `n` tries, if each asks the model a few times."""
     llm = interpreter.llm
     texts = [str(each.get("content", "")) for each in (interpreter.prompt.system_message(), *interpreter.messages)]
     read, written = sum(map(estimate_text, texts)) * USUAL_REQUESTS, USUAL_REPLY * USUAL_REQUESTS

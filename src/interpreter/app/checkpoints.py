@@ -68,13 +68,13 @@ class Forks:
         self.current = interpreter
 
     def fork(self, workspace: str | None = None) -> OpenInterpreter:
-        """Fork the current one and make the fork current."""
+        """Fork the current interpreter and make the fork current."""
         self.current = self.current.fork(workspace)
         self.all.append(self.current)
         return self.current
 
     def switch(self, number: int | str | None = None) -> OpenInterpreter:
-        """Make another one current: the one with this number (counted from 1), or the next."""
+        """Make another interpreter current: the one with this number (counted from 1), or the next."""
         if len(self.all) < 2:
             raise UndoError(_NO_FORK)
         known = {str(place): each for place, each in enumerate(self.all, 1)}

@@ -240,7 +240,7 @@ class Rerun:
         self.done = 0  # how many ran well this time
 
     def events(self) -> Generator[Event, None, int]:
-        """Run them, yield the code and then the events of each, and return how many succeeded."""
+        """Run the blocks, yield the code and then the events of each, and return how many succeeded."""
         interpreter, language = self._interpreter, self.language
         if language is not None:
             end = Do(

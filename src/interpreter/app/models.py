@@ -166,7 +166,7 @@ class Remembered(NamedTuple):
 
     @property
     def problem(self) -> str:
-        """Say why it can't answer now, judging by this machine; empty if it may be able to."""
+        """Return the reason that this model can't answer now, judging by this machine; empty if it may be able to."""
         return next(filter(None, (load(host.problem)(self) for host in hosts())), "")
 
 

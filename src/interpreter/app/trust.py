@@ -1,4 +1,4 @@
-"""When code may run in a chat: after a yes to each block, or freely in a sandbox of the folder. Chosen once."""
+"""The user's choice of when code may run in a chat: after a yes to each block, or freely in a sandbox."""
 
 from __future__ import annotations
 

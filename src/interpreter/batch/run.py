@@ -37,7 +37,7 @@ Inbox = queue.SimpleQueue[tuple["Link | None", dict[str, Any]]]
 
 
 class Link(Protocol):
-    """The way to a worker. What it says goes to the inbox; `{"type": "gone"}` when it has ended."""
+    """A connection to a worker. Its messages go to the inbox, and `{"type": "gone"}` when the worker has ended."""
 
     def send(self, message: Mapping[str, Any]) -> None: ...
 
@@ -365,7 +365,7 @@ class Batch:
             )
 
     def _may_try_again(self, task: Task, reason: str | None) -> bool:
-        """Put a task back if the failure is none of its own; False if it was tried often enough."""
+        """Queue a task again if something else caused its failure; False if it was tried often enough."""
         kind, most = {"lost": (self._count.tries, TRIES - 1), "limited": (self._count.pauses, PAUSES)}.get(
             reason or "", (None, 0)
         )
@@ -446,5 +446,5 @@ class _Request:
             self._batch.store.settle(self._number, cost, tokens)
 
     def lose(self) -> None:
-        """Return its worker is gone: the server may have answered, so it counts with all that it can cost."""
+        """Settle the request of a lost worker at its highest cost, since the server may have answered."""
         self.settle(self._message["cost"])

@@ -652,7 +652,7 @@ class SideChat(Llm):
         return self._own_budget or super().budget
 
     def for_job(self, model: str | None, **settings: Any) -> SideChat:
-        """Return one that asks this model, can be cancelled separately and leaves retries to its caller.
+        """Return a side chat with this model that can be cancelled separately and leaves retries to its caller.
 
         `settings` are those of `llm.*`; the address and key go to another model only if its provider is the same.
         """
@@ -663,7 +663,7 @@ class SideChat(Llm):
         return other
 
     def for_item(self, seconds: float) -> SideChat:
-        """Return one for one request of a job, which has this long."""
+        """Return a side chat for one request of a job, with this time limit."""
         other = copy.copy(self)
         other._begin_conversation()
         timeouts = {name: min(getattr(self, name), seconds) for name in ("timeout", "connect_timeout", "reply_timeout")}

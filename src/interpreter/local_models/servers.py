@@ -198,7 +198,7 @@ def _started_with(props: Mapping[str, Any]) -> int | None:
 
 
 def _lm_studio_models(ask: _Get) -> list[Model]:
-    """Read its own list, which has windows and says what can chat; older versions have only OpenAI's."""
+    """Read LM Studio's own list, with windows and types of models; older versions have only OpenAI's list."""
     rows = ask("/api/v0/models").get("data")
     if not isinstance(rows, list):
         return _openai_models(ask)
@@ -355,7 +355,7 @@ class LocalServers(ModelServers):
 
 
 def _is_ollama(endpoint: Endpoint) -> bool:
-    """Return whether it is named as Ollama, or asked over OpenAI's interface at Ollama's port."""
+    """Return whether an endpoint is Ollama: by its name, or as an OpenAI endpoint at Ollama's port."""
     if endpoint.provider.startswith("ollama"):
         return True
     if endpoint.provider != "openai" or endpoint.wire != "chat" or not endpoint.is_loopback:

@@ -105,7 +105,7 @@ class Connection:
 
     @property
     def state(self) -> str:
-        """Describe its state in a few words."""
+        """Describe the connection's state in a few words."""
         if self._client is not None:
             return f"connected, {len(self.specs)} tools"
         return f"failed: {self.problem}" if self.problem else "not started"

@@ -208,7 +208,7 @@ class Job:
         return question.answer or Answer(REFUSE, by="nobody")
 
     def cancel(self) -> None:
-        """End it, from the loop's thread."""
+        """Cancel the job. Must be called from the loop's thread."""
         if self.question is not None:
             self.question.settle(Answer(REFUSE, by="nobody"))
         if self._live is not None and self._agent is not None:

@@ -91,7 +91,7 @@ class Approver:
         return bool(review.asked and is_same and review.asked_by_rule <= by_rule)
 
     def _obtain(self, review: BlockReview, block: Block, context: ActionContext) -> Iterator[Step]:
-        """Ask where that is needed; the review has the answer then."""
+        """Ask if necessary, and store the answer in the review."""
         scan = context.actor.permissions.scan
         if scan == "auto" and not context.is_cancelled():
             yield from self._scan(review)

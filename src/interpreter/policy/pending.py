@@ -51,7 +51,7 @@ class Pending:
         self._settle(Answer(GRANT, scope=scope))
 
     def contain(self) -> None:
-        """Run it, and what follows, in a sandbox."""
+        """Run this block, and those that follow, in a sandbox."""
         self._settle(Answer(CONTAIN))
 
     def _settle(self, answer: Answer) -> None:

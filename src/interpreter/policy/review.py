@@ -27,18 +27,18 @@ class Forecast(Protocol):
 
     @property
     def diff(self) -> str:
-        """Return what the block would change, as a difference."""
+        """Return the changes that the block would make, as a diff."""
 
     @property
     def note(self) -> str:
-        """Return what else there is to say, in a sentence."""
+        """Return a note to add, in a sentence."""
 
     @property
     def refusal(self) -> str:
         """Return why the block may not run without asking; empty if it may."""
 
     def end(self, approved: bool) -> Preview | None:
-        """Return the question is answered; return the dry run that a yes applies, if there is one."""
+        """Note that the question is answered. Return the dry run that a yes applies, if there is one."""
 
 
 @dataclass

@@ -147,27 +147,27 @@ class Preview(AbstractContextManager["Preview"]):
 
     @property
     def changes(self) -> list[Change]:
-        """Return what it created, changed and deleted; paths in the workspace are relative to it."""
+        """Return the files that the block created, changed and deleted. Paths are relative to the workspace if inside."""
         return [change for layer in self._layers for change in layer.listed]
 
     @property
     def diffs(self) -> dict[str, str]:
-        """Return the same as differences of lines, by path."""
+        """Return the changes as diffs of lines, by path."""
         return {path: text for layer in self._layers for path, text in layer.diffs(parse=self._parse).items()}
 
     @property
     def data_diffs(self) -> dict[str, str]:
-        """As `diffs`, but those of tables are about rows, columns and cells."""
+        """Return the changes as diffs by path; diffs of tables are about rows, columns and cells."""
         return {path: text for layer in self._layers for path, text in layer.diffs(True, self._parse).items()}
 
     @property
     def lost(self) -> list[str]:
-        """Return what the runtime has now and would lose if this is applied: connections, threads, pipes."""
+        """Return the connections, threads and pipes that the runtime would lose if the dry run is applied."""
         return self._trial.lost
 
     @property
     def read_only(self) -> list[str]:
-        """File systems mounted in the home and temporary folders that only a real run can write to."""
+        """Return the file systems, mounted in the home and temporary folders, that only a real run can write to."""
         return self._view.read_only
 
     @property
@@ -181,13 +181,13 @@ class Preview(AbstractContextManager["Preview"]):
 
     @property
     def is_complete(self) -> bool:
-        """Return whether it did all that a real run would have done."""
+        """Return whether the dry run did everything that a real run would have done."""
         cut_off = self.ended in ("interrupted", "timed_out", "died", "background")
         return self.can_apply and not (cut_off or self.denied or self.only_failed or self.has_asked)
 
     @property
     def can_apply(self) -> bool:
-        """Return whether it can be applied: not before it ran, nor if the block's process died."""
+        """Return whether the dry run can be applied: not before it has run, nor if the block's process died."""
         return not self._over and bool(self.chunks) and not self._trial.died
 
     # -- the choice ----------------------------------------------------------------------------------------------
@@ -208,7 +208,7 @@ class Preview(AbstractContextManager["Preview"]):
         return self.report
 
     def replay(self, overwrite: Collection[str] = ()) -> Generator[Step]:
-        """Apply it as part of a block; yields the chunks of the block as it ran."""
+        """Apply the dry run in place of running the block, and yield the block's chunks."""
         self._over = True
         try:
             written = Written()

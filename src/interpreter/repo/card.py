@@ -82,7 +82,7 @@ class Forecast:
         self.diff, self.note, self.refusal = diff[:_MAX_DIFF], note, refusal
 
     def end(self, approved: bool) -> Preview | None:
-        """Return the question is answered; return the dry run that a yes applies, if there is one."""
+        """Note that the question is answered. Return the dry run that a yes applies, if there is one."""
         return None
 
 
@@ -202,7 +202,7 @@ class DryRunForecast(Forecast):
         self._thread.start()
 
     def wait(self, seconds: float) -> None:
-        """Give it this long; then the card is shown without it."""
+        """Wait for the dry run; after `seconds`, the card is shown without it."""
         if not self._shown.wait(seconds):
             self._is_late = True
             if not self._applies:

@@ -60,7 +60,7 @@ class SplitOff:
         return 0
 
     def kill(self) -> None:
-        """Do nothing: it ends when the runtime that it waits for does."""
+        """Kill nothing: the process ends together with the runtime that it waits for."""
         self._control.over.set()
 
 

@@ -216,7 +216,7 @@ class Snapshots:
         return left is not None
 
     def end_dry_run(self, keep: bool, namespace: int = 0) -> None:
-        """End one of the two: the suspended worker, or the copy and everything in its mount namespace."""
+        """End a dry run. With `keep`, its copy replaces the worker; otherwise the suspended worker continues."""
         suspended, self._suspended = self._suspended, None
         if not keep:
             self._runtime.restore_worker(suspended)

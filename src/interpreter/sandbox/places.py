@@ -52,7 +52,7 @@ RECENT = 100_000_000  # nanoseconds in which a folder can change twice with the 
 
 @dataclass(frozen=True)
 class SandboxPlaces:
-    """In the order of mounting: hidden folders, then the visible paths in them, then the masked paths in those."""
+    """Paths to mount, in this order: hidden folders, the visible paths in them, and the masked paths in those."""
 
     home: Path
     hidden: tuple[Path, ...]  # folders that are empty inside

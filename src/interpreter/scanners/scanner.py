@@ -55,7 +55,7 @@ class ScannerTool(NamedTuple):
 
     @property
     def program(self) -> str | None:
-        """Find its program, beside the Python that runs us or on the path."""
+        """Find the scanner's program, beside the Python that runs us or on the PATH."""
         return processes.which(os.path.join(os.path.dirname(sys.executable), self.name)) or processes.which(self.name)
 
 

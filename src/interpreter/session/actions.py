@@ -51,7 +51,7 @@ class Runner(Protocol):
         """Return the runtime for the block, started if necessary."""
 
     def execute(self, block: Block) -> Generator[Step]:
-        """Run it; what goes wrong is part of the output."""
+        """Run the block. Its errors are part of the output."""
 
 
 class Approver(Protocol):
@@ -136,7 +136,7 @@ class Action:
         yield from ()
 
     def still_allowed(self, context: ActionContext) -> bool:
-        """Check whether it may still run after another action ended in the meantime."""
+        """Check whether the action may still run after another one ended in the meantime."""
         return True
 
     def prepare(self, context: ActionContext) -> None:
@@ -305,7 +305,7 @@ class Block(Action):
 
     @property
     def needs_approval(self) -> bool:
-        """Return whether its actor is asked about it: people run their own code without that."""
+        """Return whether the action needs approval: people run their own code without it."""
         return self.actor is None or self.actor.kind == "agent"
 
     def judge(self, context: ActionContext) -> Iterator[Step]:

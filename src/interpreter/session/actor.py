@@ -104,7 +104,7 @@ class Actor:
         return allowed
 
     def chain(self) -> Iterator[Actor]:
-        """Itself, and for whom it acts, up to the one that no other started."""
+        """Yield this actor, then the one it acts for, up to the one that no other started."""
         actor: Actor | None = self
         while actor is not None:
             yield actor
@@ -117,16 +117,16 @@ class Actor:
         return self._add(kind, permissions or self.permissions, self)
 
     def has_permissions_of(self, other: Actor) -> bool:
-        """Check whether it may do what another actor may, because both read the same settings or are the same."""
+        """Check whether this is the same actor, or reads its permissions from the same settings."""
         return self is other or (callable(self.source) and self.source == other.source)
 
     @property
     def is_revoked(self) -> bool:
-        """Return whether it, or an actor that it acts for, has lost all permissions."""
+        """Return whether this actor, or one that it acts for, has lost all permissions."""
         return any(each.revoked for each in self.chain())
 
     def replace_permissions(self, permissions: Permissions) -> None:
-        """Give it other permissions; NotPermittedError where settings are their source."""
+        """Replace the actor's permissions. Raises NotPermittedError if they come from settings."""
         if callable(self.source):
             raise NotPermittedError(f"The permissions of {self.id} come from settings. Change those instead.")
         self.source = permissions  # of what it was given

@@ -197,7 +197,7 @@ class LogEntry:
 
     @property
     def weight(self) -> int:
-        """About how many characters it keeps in memory."""
+        """Estimate the characters that this entry keeps in memory."""
         return _weight(self.data) + (self.size - self.cut if self.pieces is not None else 0)
 
     def end(self) -> None:
@@ -528,7 +528,7 @@ def _joined(pieces: list[Chunk]) -> Iterator[Chunk]:
 
 
 def _weight(value: Any) -> int:
-    """About how many characters there are in the fields of an event."""
+    """Estimate the characters in the fields of an event."""
     if isinstance(value, str):
         return len(value)
     if isinstance(value, dict):

@@ -485,7 +485,7 @@ class _Hold:
             ACTION.reset(token)
 
     def is_driven_here(self) -> bool:
-        """Check whether this thread drives it further up the stack."""
+        """Check whether this thread is already running the action, further up the stack."""
         return self.busy.locked() and self.driver is threading.current_thread()
 
     @property
@@ -555,13 +555,13 @@ class Performance(Iterator[Event]):
                     self._session.questions.consent_by_continuing(event.data["question"])
 
     def result(self) -> Any:
-        """Run it to its end; its result."""
+        """Run the action to its end, and return its result."""
         for _ in self:
             pass
         return self.action.result
 
     def close(self) -> None:
-        """End it early and wait for that. If another thread is reading it, cancel it there first."""
+        """End the action early and wait for its end. If another thread is reading it, cancel it there first."""
         hold = self._hold
         if hold.is_driven_here():
             raise BusyError("This thread is already reading this action. Cancel it instead.")

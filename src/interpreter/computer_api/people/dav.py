@@ -274,7 +274,7 @@ class RemoteCollection:
         self.name = resource.text(f"{DAV}displayname") or self.url.rstrip("/").rpartition("/")[2]
 
     def items(self, start: datetime | None = None, end: datetime | None = None) -> list[CollectionItem]:
-        """Return its content; for a calendar, the events between two times."""
+        """Return the items of the collection; for a calendar, those between two times."""
         kind = self._server.kind
         query, filters = "addressbook-query", ""
         if kind is CALENDARS:

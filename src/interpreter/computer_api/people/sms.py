@@ -103,7 +103,7 @@ class SMS(ComputerTool):
 
 
 def is_handle(text: str) -> bool:
-    """Return whether it is a number or an address, and not a name."""
+    """Return whether a text is a phone number or an address, and not a name."""
     return "@" in text or (any(sign.isdigit() for sign in text) and not any(sign.isalpha() for sign in text))
 
 

@@ -154,7 +154,7 @@ class _Answer:
                 await server.working(server.hub.delete, live.key)
 
     async def _approved(self, message: dict[str, Any]) -> bool:
-        """Check whether this approves the waiting block. Any other message ends that turn."""
+        """Check whether a message approves the waiting block. Any other message ends the turn."""
         live = self.live
         asked = [each for each in live.interpreter.session.questions.open if each.kind == "block"]
         if not asked:

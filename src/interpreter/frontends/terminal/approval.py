@@ -284,7 +284,7 @@ def _grant(terminal: Terminal, interpreter: OpenInterpreter, question: Question,
 
 
 def _save(terminal: Terminal, save: Callable[[], Path]) -> Answer | None:
-    """Save it and approve; None if it cannot be saved."""
+    """Save the rule and approve the block; None if the rule cannot be saved."""
     try:
         path = save()
     except (InterpreterError, OSError) as error:

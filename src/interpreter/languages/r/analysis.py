@@ -250,7 +250,7 @@ def _names(given: Argument) -> set[str]:
 
 
 def _is_named(given: Argument) -> bool:
-    """Return whether it names a harmless function, or one that is recorded as passed on."""
+    """Return whether an argument names a harmless function, or one that is recorded as passed on."""
     return given.kind == "symbol" or (HOLE not in given.texts[0] and not calls(_TABLE).get(given.texts[0]))
 
 

@@ -68,7 +68,7 @@ class EffectStep:
 
     @property
     def is_command(self) -> bool:
-        """Return whether it is one shell command. One without effects, such as `cd`, changes nothing on its own."""
+        """Return whether the step is a shell command. Without effects, such as `cd`, it changes nothing on its own."""
         return self.language == "shell"
 
 

@@ -123,7 +123,7 @@ def _parsed(code: str, dialects: Sequence[str]) -> list[Expr] | None:
 
 
 def _explains(tree: Expr) -> bool:
-    """Return whether it is `EXPLAIN` of a statement that changes something, as in MySQL."""
+    """Return whether the statement is `EXPLAIN` of one that changes something, as in MySQL."""
     return tree.key == "describe" and tree.this.key not in _ASKS | {"column"}
 
 

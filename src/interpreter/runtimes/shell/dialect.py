@@ -320,7 +320,7 @@ class ShellDialect:
         return next((path for path in saved if is_whole(path)), chosen)
 
     def saved(self, folder: Path) -> bytes | None:
-        """Read that state; None if there is none."""
+        """Read the last saved state; None if there is none."""
         state = self.last_state(folder)
         return read_file(state) if state is not None else None
 

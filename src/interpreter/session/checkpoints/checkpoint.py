@@ -75,7 +75,7 @@ class Checkpoint:
 
     @property
     def fields(self) -> dict[str, Any]:
-        """As the journal has it, under the event `point`."""
+        """Return the fields for the journal's event `point`."""
         return {
             "point": self.id,
             "kind": self.kind,
@@ -285,7 +285,7 @@ class UndoResult:
 
     @property
     def fields(self) -> dict[str, Any]:
-        """As the journal has it, under the event `rewound`."""
+        """Return the fields for the journal's event `rewound`."""
         return {
             "points": [checkpoint.id for checkpoint in self.plan.checkpoints],
             "back": self.plan.back,

@@ -510,7 +510,7 @@ def redact_message(message: Message, secrets: Secrets, whole: bool = True) -> tu
 
 
 class Splice(NamedTuple):
-    """From `at` on, `drop` messages went and `messages` came."""
+    """A change of the conversation: from `at` on, `messages` replace `drop` messages."""
 
     at: int
     drop: int

@@ -317,7 +317,7 @@ class Recorder:
         return session
 
     def tell_model(self, text: str | None) -> None:
-        """Put this before the user's next message, for the model: where the conversation was interrupted."""
+        """Add a note for the model before the user's next message, about where the conversation was interrupted."""
         self._note = text
 
     def reset(self) -> None:

@@ -1,6 +1,6 @@
 """Find files by name and lines by content.
 
-What `.gitignore` files say counts below the folder that is searched, whether or not it is a repository.
+`.gitignore` files in the searched folder apply, whether or not it is a repository.
 """
 
 from __future__ import annotations

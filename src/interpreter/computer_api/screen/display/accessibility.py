@@ -134,7 +134,7 @@ class ScreenElement:
         return {"showing", "visible"} <= self.states and "defunct" not in self.states
 
     def as_dict(self, ref: str) -> dict[str, Any]:
-        """Describe it for a model: what it takes to choose it, and to name it in a call."""
+        """Describe the element for a model, with the fields needed to choose it and to refer to it."""
         box = self.box or Box(0, 0, 0, 0)
         x, y = box.center
         name, description = self.name.strip(), self.description.strip()  # GTK puts space for a shortcut after them
@@ -171,7 +171,7 @@ class AccessibilityTree:
         return tops[-1] if tops else None
 
     def is_top(self, element: ScreenElement) -> bool:
-        """Return whether it is a window: by its role or, like plain Qt windows, as a child of its application."""
+        """Return whether an element is a window: by its role or, like plain Qt windows, as a child of its application."""
         parent = self.elements.get(element.parent)
         return element.role in TOPS or (parent is not None and parent.role == "application")
 

@@ -50,7 +50,7 @@ class Picture:
         return self.left + x * self.scale, self.top + y * self.scale
 
     def pil(self) -> Any:
-        """As a Pillow image, if Pillow is installed."""
+        """Return a Pillow image, if Pillow is installed."""
         from PIL import Image
 
         image = Image.open(io.BytesIO(self.png))
@@ -64,7 +64,7 @@ class Picture:
         return getattr(self.pil(), name)
 
     def save(self, path: Any) -> None:
-        """Write it to a file: PNG, or with Pillow the format of the name."""
+        """Write the picture to a file: as PNG, or with Pillow in the format of the file name."""
         name = os.fspath(path)
         if not str(name).lower().endswith(".png") and "." in os.path.basename(str(name)):
             self.pil().convert("RGB").save(name)

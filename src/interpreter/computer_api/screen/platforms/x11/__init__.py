@@ -64,7 +64,7 @@ class X11Connection(AbstractContextManager["X11Connection"]):
 
     @property
     def is_lost(self) -> bool:
-        """Return whether it has ended without us: the server went away, or an exchange was interrupted."""
+        """Return whether the connection broke: the server ended, or an exchange was interrupted."""
         return self.display.display.socket_error is not None
 
     def atom(self, name: str) -> int:

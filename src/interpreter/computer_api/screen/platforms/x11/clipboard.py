@@ -193,7 +193,7 @@ def _says(holder: IO[bytes], word: str, limit: float) -> bool:
 
 
 class _Selection:
-    """In the holding process: the content, and the programs that are fetching it."""
+    """The content in the holding process, and the programs that are fetching it."""
 
     def __init__(self, x: X11Connection, name: str, content: dict[str, bytes]) -> None:
         self._x, self._content = x, content
@@ -205,7 +205,7 @@ class _Selection:
         self.held = x.display.get_selection_owner(self._name) == self._window
 
     def serve(self) -> None:
-        """Give it to programs until another program has the selection."""
+        """Send the content to programs that ask, until another program takes the selection."""
         lost = False
         for event in self._x.events(_FOREVER):
             if event.type == X.SelectionClear and event.atom == self._name:
