@@ -147,7 +147,7 @@ class Preview(AbstractContextManager["Preview"]):
 
     @property
     def changes(self) -> list[Change]:
-        """Return the files that the block created, changed and deleted. Paths are relative to the workspace if inside."""
+        """Return the files that the block created, changed and deleted. Paths in the workspace are relative to it."""
         return [change for layer in self._layers for change in layer.listed]
 
     @property

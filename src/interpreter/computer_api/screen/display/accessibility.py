@@ -171,7 +171,7 @@ class AccessibilityTree:
         return tops[-1] if tops else None
 
     def is_top(self, element: ScreenElement) -> bool:
-        """Return whether an element is a window: by its role or, like plain Qt windows, as a child of its application."""
+        """Return whether an element is a window: by its role or, like plain Qt windows, as an application's child."""
         parent = self.elements.get(element.parent)
         return element.role in TOPS or (parent is not None and parent.role == "application")
 
