@@ -55,19 +55,15 @@ class Turn(Action):
 
     kind = "turn"
     needs_lane = False
-    _answer_check: AnswerCheck  # of this turn, once it runs
+    # Those of this turn, once it runs: they depend on the model, which may have to be asked.
+    guard: BlockGuard
+    stuck: StuckDetector
+    _answer_check: AnswerCheck
 
     def __init__(self, agent: Agent, message: Any) -> None:
         super().__init__()
         self.id = self.turn = new_id("t")
         self.agent, self._message = agent, message
-        agent.llm.assess()
-        profile, settings = agent.llm.profile, agent.settings
-        self.guard = BlockGuard(settings.max_blocks, profile.same_results)
-        self.stuck = StuckDetector(
-            profile.same_failures,
-            lambda failure: explain(failure, agent.computer.context.cwd, self._answer_check.tables),
-        )
         self.is_done = False
         self.ending = ""
         self._answers: list[list[str]] = []  # the last ones, in pieces, since the model last acted
@@ -80,7 +76,7 @@ class Turn(Action):
         self._installations_told = 0
         self._review: str | None = None  # what the model is asked about its answer; at most once
         self._missing = ""  # what that names as missing
-        self._fold = Fold(lambda: agent.messages, settings.max_output)
+        self._fold = Fold(lambda: agent.messages, agent.settings.max_output)
         self._observers: list[TurnObserver] = []
 
     # -- for the pipeline ------------------------------------------------------------------------------------------
@@ -130,6 +126,13 @@ class Turn(Action):
     def run(self, context: ActionContext) -> Generator[Event]:
         """Yield every event of the turn, recorded before it is yielded."""
         agent, publisher, journal = self.agent, self._publisher, self.agent.journal
+        agent.llm.assess()
+        profile = agent.llm.profile
+        self.guard = BlockGuard(agent.settings.max_blocks, profile.same_results)
+        self.stuck = StuckDetector(
+            profile.same_failures,
+            lambda failure: explain(failure, agent.computer.context.cwd, self._answer_check.tables),
+        )
         self._answer_check = AnswerCheck(agent)
         self._observers = agent.observers()
         try:
