@@ -263,9 +263,9 @@ GROUPS: dict[str, tuple[Command, ...]] = {
     "Other": (
         Command("help", "[command]", "this page", "List the commands, or explain one.", _help, ("%help", "%help undo")),
         Command("info", "", "versions", "Show versions, the model and the settings.", settings.info),
-        Command("verbose", "[true/false]", "show more", "Show more, including the messages as they are stored.",
+        Command("verbose", "[true/false]", "and %debug", "Show more, including the messages as they are stored.",
                 settings.verbose, ("%verbose", "%verbose false")),
-        Command("debug", "[true/false]", "old %verbose", "The old name of %verbose.", settings.debug),
+        Command("debug", "[true/false]", "", "The old name of %verbose.", settings.debug),
         Command("install", "extra", "a feature",
                 "Install what a part of Open Interpreter needs: browser, calendar, images, jupyter, litellm, local, "
                 "os, scan, schema, server or sql. For packages that your code imports, use %pip install.",
