@@ -56,7 +56,8 @@ def test_each_provider_uses_its_own_url_and_key(row: Provider) -> None:
         resolve(f"{row.prefix}/some/model", {})
     for variable in row.key_variables:
         endpoint = resolve(f"{row.prefix}/some/model", {variable: "k1"})
-        assert (endpoint.base_url, endpoint.model, endpoint.wire) == (row.base_url, "some/model", row.wire)
+        name = "accounts/fireworks/models/some/model" if row.prefix == "fireworks_ai" else "some/model"
+        assert (endpoint.base_url, endpoint.model, endpoint.wire) == (row.base_url, name, row.wire)
         assert "k1" in endpoint.headers[row.key_header]
     for variable in row.base_variables:
         assert resolve(f"{row.prefix}/m", {variable: "http://h:1/v1"}).base_url == "http://h:1/v1"

@@ -26,7 +26,7 @@ from hypothesis import strategies as st
 from hostile_server import HI, JSON, LINES, STREAM, HostileServer, repeated
 from interpreter import OpenInterpreter
 from interpreter.errors import LocalServerError, ModelError, ModelTimeoutError, NotAStreamError, ReplyTooLargeError
-from interpreter.llm import Llm, ollama, servers
+from interpreter.llm import Llm
 from interpreter.llm.anthropic import AnthropicMessages
 from interpreter.llm.chat_completions import ChatCompletions
 from interpreter.llm.failures import MALFORMED
@@ -34,6 +34,7 @@ from interpreter.llm.http import Exchange, event_data, fetch_json, read_events
 from interpreter.llm.providers import resolve
 from interpreter.llm.reply_parser import ReplyParser
 from interpreter.llm.responses import Responses
+from interpreter.local_models import ollama, servers
 from interpreter.local_models.ollama import OllamaChat
 from interpreter.local_models.servers import KINDS, look
 from interpreter.messages import Message

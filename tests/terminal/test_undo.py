@@ -216,7 +216,7 @@ def test_diff_and_why_show_a_blocks_changes_and_its_approval(work: Path) -> None
     (work / "a.txt").write_text("one\ntwo\n")
     code = writing("a.txt", "one\n2\n", "open('b.bin', 'wb').write(bytes(9)); ")
     replies = [tool_call("python", code), tool_call("python", "print('no files')"), text("Done.")]
-    with ModelServer(replies) as server, someone(server=server) as person:
+    with ModelServer(replies) as server, someone("--card_diff", "off", server=server) as person:
         person.says("Make it a number")
         person.answers(APPROVAL, "y")
         person.answers(APPROVAL, "y", times=2)
