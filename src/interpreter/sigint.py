@@ -43,7 +43,7 @@ def in_main_thread() -> bool:
 
 
 def interrupted() -> bool:
-    """Check whether Ctrl-C was pressed during what the main thread is doing now. Any thread may ask."""
+    """Check whether Ctrl-C was pressed during the main thread's present work. May be called from any thread."""
     return _active is not None and _active.interrupted
 
 

@@ -122,11 +122,11 @@ class Agent:
         return self._toolbox
 
     def keep_tools(self) -> None:
-        """Have no other tools than now, whatever leaf comes into use: a provider caches the list with the prompt."""
+        """Keep the present tools even if a leaf comes into use later: providers cache the list with the prompt."""
         self._leaf_tools.update(part.make for leaf in leaves() for part in leaf.tools)
 
     def observers(self) -> list[TurnObserver]:
-        """Make what watches a turn, for the leaves in use."""
+        """Make the observers of a turn, for the leaves in use."""
         makes = [part.make for leaf in ROWS for part in leaf.observers if self.uses(part)]
         return [observer for make in makes if (observer := load(make)(self)) is not None]
 

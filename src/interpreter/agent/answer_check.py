@@ -1,4 +1,4 @@
-"""The check of an answer: what it leaves out of the request, and what it states that nothing shows."""
+"""Checks an answer for parts of the request that it leaves out, and for claims that nothing supports."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class AnswerCheck:
             self._requested = requested_files(self.request, self.folder)
 
     def shortcomings(self, answers: Sequence[str], blocks: int, is_over: bool) -> Iterator[tuple[str, list[str], str]]:
-        """Name what the request wants and the turn has not done, and what the answer states and nothing shows."""
+        """Yield the parts of the request that the turn left out, and the claims of the answer that nothing supports."""
         now = {name: stamp_of(name, self.folder) for name in self._requested}
         unmet = [f"There is no {name}." for name, stamp in now.items() if stamp is None]
         unmet += [f"{name} has not changed." for name, stamp in now.items() if stamp and stamp == self._requested[name]]

@@ -1,4 +1,4 @@
-"""What leaves do during a turn: an observer sees its calls and blocks, and may add to what the model reads."""
+"""Observers, by which leaves see the calls and blocks of a turn and may add text for the model."""
 
 from __future__ import annotations
 

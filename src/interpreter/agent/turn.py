@@ -171,7 +171,7 @@ class Turn(Action):
                 observer.end()
 
     def _closing_notices(self) -> Iterator[Chunk]:
-        """Say why the turn ended, and what the answer leaves out."""
+        """Yield notices about the turn's end and the problems of its answer."""
         if text := ENDINGS.get(self.ending):
             yield notice(text.format(limit=self.agent.settings.max_blocks))
         for check, items, text in self._shortcomings() if self.ending not in ("stopped", "declined") else ():

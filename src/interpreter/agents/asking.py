@@ -395,7 +395,7 @@ class Progress:
         self._spent = job.chat.usage.cost
 
     def begin(self, new: Sequence[Prompt]) -> None:
-        """Show what the job will take; BudgetExceededError if that is clearly more than it may spend."""
+        """Show the job's estimated cost; BudgetExceededError if that is clearly above its budget."""
         self._new = len(new)
         read, written, dollars = cost_of(self._job, new)
         left = self._job.budget.left

@@ -88,7 +88,7 @@ _making = threading.RLock()
 
 
 def subagents_of(agent: Agent, starter: SubAgent | None = None) -> SubAgents:
-    """Return the sub-agents of an agent; `starter` is what the agent is itself, if it is one."""
+    """Return the sub-agents of an agent; `starter` is the agent's own sub-agent object, if it is one itself."""
     with _making:
         known = _families.get(agent)
         family = known() if known is not None else None
@@ -536,7 +536,7 @@ class SubAgent:
                 self.family.tell()
 
     def _share_tokens(self) -> None:
-        """Let everyone in the tree use what is left of it."""
+        """Share the remaining tokens of the tree: each agent in it may use them all."""
         for each in self.family.root.walk():
             made, left = each.interpreter, each.tokens_left()
             if made is not None and left is not None:

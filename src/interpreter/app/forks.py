@@ -177,7 +177,7 @@ class Keep(Action):
 
 
 def drop(child: OpenInterpreter) -> None:
-    """End a fork; the workspace that it came from stays as it is."""
+    """End a fork; the workspace that it came from stays unchanged."""
     made = _fork_of(child)
     child.forked = None
     child.reset()

@@ -57,12 +57,12 @@ class Grants:
             self._changed.notify_all()
 
     def wake(self) -> None:
-        """Have requests that wait look at whether they were cancelled."""
+        """Wake waiting requests, so that they check whether they were cancelled."""
         with self._changed:
             self._changed.notify_all()
 
     def ask(self, task: str, dollars: float, is_cancelled: Callable[[], bool]) -> int:
-        """Wait until a request may be sent; BudgetExceededError if it may not."""
+        """Wait until a request may be sent; BudgetExceededError if the budget doesn't allow the request."""
         number = next(self._numbers)
         self._send({"type": "reserve", "request": number, "task": task, "cost": dollars})
         with self._changed:
@@ -110,7 +110,7 @@ class Worker:
         self._late: set[str] = set()  # tasks that took too long
 
     def handle(self, message: Mapping[str, Any]) -> None:
-        """Do what a message says; return at once."""
+        """Handle a message without waiting for its effect."""
         match message["type"]:
             case "hello":
                 os.environ.update(message.get("env", {}))

@@ -189,7 +189,7 @@ class Computer(ComputerSettings):
 
     @property
     def context(self) -> RuntimeContext:
-        """Return what the runtimes share: the working directory, exported variables, settings."""
+        """Return the context that the runtimes share: the working directory, exported variables, settings."""
         return self.runtimes.context
 
     # -- running code ------------------------------------------------------------------------------------------------

@@ -118,7 +118,7 @@ class Skills(ComputerTool):
         return self.computer.run("python", f"computer.skills.run({chosen.name!r}, *{args!r}, **{kwargs!r})")
 
     def code(self, skill: str) -> dict[str, str]:
-        """Return what a session needs to run a skill itself: its name, its kind and its text."""
+        """Return a skill's name, kind and text, which a session needs to run the skill itself."""
         chosen = self._named(skill)
         return {"name": chosen.name, "kind": chosen.kind, "text": self._text(chosen.path)}
 

@@ -170,7 +170,7 @@ class Assessment:
         return has_them and is_unknown(model, api_base) and self.profile(model, api_base) is FULL
 
     def failed(self, model: str, api_base: str | None, reason: str) -> str:
-        """Step the model down, because it failed; return a notice for the user."""
+        """Note that the model failed and gets the short profile from now on. Return a notice for the user."""
         self._failed.setdefault((model, api_base), reason)
         return f"{model} {reason}, so from now on it gets shorter instructions and no tools. (llm.model_profile)"
 

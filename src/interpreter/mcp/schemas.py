@@ -1,4 +1,4 @@
-"""What a server says about its tools, made safe: names, descriptions and schemas in forms that the core knows."""
+"""A server's tool listing, made safe: names, descriptions and schemas in forms that the core knows."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def specs_of(server: Server, listed: Iterable[Mapping[str, Any]]) -> dict[str, S
 
 
 def resource_specs(taken: Iterable[str]) -> dict[str, Spec]:
-    """Return what code calls for the resources of a server that has some, by names that its tools leave."""
+    """Return the functions for a server's resources, under names that its tools don't use."""
     rows = (
         Spec(LIST, "resources", "List its resources, and the templates of their addresses.", _object()),
         Spec(READ, "read", "Read a resource: its text, JSON as a value, a picture, or bytes.", _object(uri=_URI)),
@@ -76,7 +76,7 @@ def resource_specs(taken: Iterable[str]) -> dict[str, Spec]:
 
 
 def prompt_spec(taken: Iterable[str]) -> dict[str, Spec]:
-    """Return what code calls for the prompts of a server that has some."""
+    """Return the function for a server's prompts, under a name that its tools don't use."""
     text = {"description": "its name; without one, list them", "type": "string"}
     schema = {**_object(name=text, arguments={"type": "object", "additionalProperties": {"type": "string"}})}
     name = "prompt_" if "prompt" in taken else "prompt"

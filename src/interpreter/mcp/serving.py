@@ -177,7 +177,7 @@ class Job:
 
     @contextmanager
     def acting(self, live: Live, agent: Actor) -> Iterator[None]:
-        """While this is entered, the client answers what the agent's actions ask."""
+        """Let the client answer the questions of the agent's actions inside this context."""
         self._live, self._agent = live, agent
         with live.interpreter.session.questions.answerable(KINDS, self._ask):
             yield

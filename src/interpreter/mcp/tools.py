@@ -143,7 +143,7 @@ class Servers:
         return self._accepted[key]
 
     def learn(self, server: Server) -> None:
-        """Take the tools of a server as they are now: the user has just looked at them."""
+        """Accept the present tools of a server, because the user has just looked at them."""
         self._accepted[server.digest] = {}
         self._update(server, self.connection(server).specs)
 
@@ -357,7 +357,7 @@ def prompt_lines(agent: Agent) -> str:
 
 
 def offer_files(agent: Agent, servers: Servers) -> None:
-    """Offer the servers of files that others write, once for each content; only a person at a terminal is asked."""
+    """Ask a person at a terminal whether to use servers from other programs' files, once per content."""
     action = ACTION.get()
     for offer in offers(servers.workspace):
         if offer.answer is None and action is not None and agent.session.questions.can_be_answered("offer"):

@@ -47,7 +47,7 @@ class Approver:
     # -- for the pipeline ------------------------------------------------------------------------------------------
 
     def approve(self, action: Block | ToolCall, context: ActionContext) -> Iterator[Step]:
-        """Find out whether it may run, and ask where that is needed; the action has the answer then.
+        """Decide whether an action may run, asking if necessary, and store the answer in the action.
 
         PermissionError if a call may not be made.
         """
@@ -254,7 +254,7 @@ class Approver:
             yield decision("approved", "user", f"granted for {SCOPE_WORDS[request.granted]}: {request}")
 
     def _give(self, review: BlockReview, answer: Answer, context: ActionContext) -> str:
-        """Have the block run in a sandbox, or give its sandbox more; returns what went wrong."""
+        """Move the block to a sandbox, or grant its sandbox the requested access. Return the problem, if any."""
         try:
             if answer.choice == CONTAIN:
                 assert context.actor.contain is not None

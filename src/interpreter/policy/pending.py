@@ -45,7 +45,7 @@ class Pending:
         self._settle(Answer(REFUSE, words))
 
     def grant(self, scope: Scope = "block") -> None:
-        """Give the sandbox what the block asks for: for this block, this session, or always (saved in the rules)."""
+        """Grant the access that the block requests: for this block, this session, or always (saved in the rules)."""
         if GRANT not in self.question.choices or scope not in SCOPE_WORDS:
             raise UsageError(f"Nothing that the block asks for can be granted for {scope!r}.")
         self._settle(Answer(GRANT, scope=scope))

@@ -119,7 +119,7 @@ def _stamp(path: Path) -> object:
 
 
 def mode_of(settings: InterpreterSettings) -> Mode:
-    """Return the mode in effect: the one that is set, otherwise what `auto_run` means."""
+    """Return the mode in effect: as set, or otherwise as `auto_run` implies."""
     return settings.mode or ("auto" if settings.auto_run else "ask")
 
 

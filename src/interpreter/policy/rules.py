@@ -54,7 +54,7 @@ class Rule:
 
     @property
     def sentence(self) -> str:
-        """Say what a rule allows, as a person would."""
+        """Describe in plain words what a rule allows."""
         changes = [word for kind, word in _ON_FILES.items() if kind in self.does]
         doing = [f"{_listed(changes)} {_listed([*map(_describe_files, self.path)]) or 'files'}"] if changes else []
         hosts = {kind: f" {_listed(self.host)}".rstrip() for kind in (*NETWORK_KINDS, "network")}

@@ -30,7 +30,7 @@ def end_run(agent: Agent) -> str:
 
 
 def session_diff(agent: Agent) -> str:
-    """Return what the blocks of a session changed in the workspace, from before the first to after the last."""
+    """Return the changes of a session to the workspace, from before its first block to after the last."""
     record = agent.timeline.files.record()
     first: dict[str, Item | None] = {}
     last: dict[str, Item | None] = {}

@@ -315,7 +315,7 @@ def _conversions(
 
 
 def _objection(path: str, content: bytes, before: Entry | None) -> str:
-    """Why a file is not committed; empty if it is."""
+    """Return the reason that a file is not committed; empty if it is."""
     if len(content) > MAX_FILE_BYTES:
         return f"a large file ({len(content):,} bytes)"
     if _SECRET_NAMES.search(path) and before is None:

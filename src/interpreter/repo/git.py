@@ -108,7 +108,7 @@ class Repository:
         return ""
 
     def find_ref(self, name: str) -> str:
-        """Return what a branch or tag is at; empty if there is none of this name."""
+        """Return the commit of a branch or tag; empty if neither has this name."""
         places = (name, f"refs/tags/{name}", f"refs/heads/{name}", f"refs/remotes/{name}")
         return next((at for place in places if place.startswith("refs/") and (at := self._resolve(place))), "")
 
@@ -147,7 +147,7 @@ class Repository:
                 place.unlink("index.lock", missing_ok=True)
 
     def move_head(self, old: str, new: str, who: str, reason: str) -> None:
-        """Let the branch, or a detached HEAD, be at another commit, and note that in the logs."""
+        """Move the branch, or a detached HEAD, to another commit, and add that to the reflogs."""
         ref = self.head_ref
         if self.head != old:
             raise GitError("HEAD was moved in the meantime. Try again.")

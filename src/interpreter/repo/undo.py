@@ -1,4 +1,4 @@
-"""What an undo does with a repository: HEAD, branches, index and stash go back, unless others have moved them."""
+"""Undo in a repository: restores HEAD, branches, index and stash, unless another program has moved them."""
 
 from __future__ import annotations
 

@@ -126,7 +126,7 @@ class BaseLanguage:
         raise UsageError(f"{self.name} can't show values.")
 
     def stop_looking(self) -> None:
-        """Stop a look that takes too long; from any thread."""
+        """Stop a query that takes too long. May be called from any thread."""
 
     def complete(self, code: str, cursor: int) -> Completions:
         """Complete the code at the cursor; no completions if that is not possible quickly."""

@@ -98,7 +98,7 @@ class Dialect(Protocol):
     """Encodes frames for a worker that does not read JSON, although it sends JSON lines."""
 
     def greet(self, folder: Path) -> bytes:
-        """Return what a new worker receives first."""
+        """Return the bytes that a new worker receives first."""
 
     def encode(self, frame: Frame, folder: Path) -> bytes:
         """Encode a frame in the worker's language; the folder is the runtime's, for files that the frame refers to."""

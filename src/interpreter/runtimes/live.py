@@ -189,7 +189,7 @@ class LiveLanguage(BaseLanguage):
         return replace(self.launch(), containment=self.context.containment)
 
     def start(self) -> Runtime:
-        """Return the runtime, starting it if necessary; the worker may still be getting ready."""
+        """Return the runtime, starting it if necessary. Its worker may not be ready yet."""
         if self.runtime is None:
             if not hasattr(os, "fork"):
                 raise InterpreterError(f"{self.name} blocks {self.needs_posix}")

@@ -486,7 +486,7 @@ class RuntimePool:
         return outcomes
 
     def resend_cwd(self) -> None:
-        """Tell each runtime its folder again: restored files may have replaced it by another one of that name."""
+        """Send each runtime its folder again, because restored files may have replaced that folder."""
         self.context.leave_lost_folder()
         for live in self._live():
             live.known_cwd = None

@@ -247,7 +247,7 @@ def bring_back(before: LiveLanguage, after: LiveLanguage, runtimes: RuntimePool)
 
 
 def end_runtime(language: LiveLanguage, heir: LiveLanguage) -> None:
-    """End a runtime; the one that replaces it takes over its background jobs."""
+    """End a runtime, and move its background jobs to the runtime that replaces it."""
     heir.jobs += language.jobs
     language.jobs = []
     language.terminate()

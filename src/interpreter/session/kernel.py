@@ -233,12 +233,12 @@ class Session:
             raise NotPermittedError(f"{actor.id} may not do anything any more: its access was revoked.")
 
     def events(self, after: int = 0, offset: int | None = None, redact: bool = False) -> Generator[Event]:
-        """Replay from any number, then follow; any number of readers. `redact` is for readers on other machines."""
+        """Yield the events after this number, then new ones as they happen. `redact`: for readers on other machines."""
         events = self.log.follow(after, offset)
         return redacted(events, self.clean) if redact else events
 
     def read(self, after: int = 0, offset: int | None = None, most: int | None = None) -> list[Event]:
-        """Return about `most` events that a reader on another machine has not had yet, without waiting for more."""
+        """Return about `most` new events for a reader on another machine, without waiting for more."""
         return list(redacted(self.log.read(after, offset, most), self.clean, rest=self.log.closed))
 
     def answer(self, question_id: str, answer: Answer | str, text: str | None = None, by: Actor | None = None) -> bool:
@@ -609,11 +609,11 @@ class Started:
             self._ended.set()
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait until it has ended; False if that takes longer."""
+        """Wait until the action has ended; False if that takes longer than `timeout`."""
         return self._ended.wait(timeout)
 
     def result(self, timeout: float | None = None) -> Any:
-        """Wait for its result; an error that ended it is raised. TimeoutError if it takes longer."""
+        """Wait for the action's result, or raise the error that ended it. TimeoutError if it takes longer."""
         if not self._ended.wait(timeout):
             raise TimeoutError(f"{self.action.describe()}: not finished after {timeout} seconds.")
         if self.error is not None:

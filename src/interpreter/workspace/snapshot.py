@@ -90,7 +90,7 @@ class Coverage:
 
     @property
     def sentences(self) -> list[str]:
-        """List what the user should know before the block runs; empty if nothing is new."""
+        """List notices for the user before the block runs; empty if nothing is new."""
         sentences = []
         if self.off and self.off_is_news:
             sentences.append(f"File undo is off: {self.off}")

@@ -257,7 +257,7 @@ class BrowserWindow:
         return frame.locator(f"{ENGINE}={inner}")
 
     async def expose_closed_shadow_roots(self, page: Page) -> None:
-        """Give page.js the closed shadow roots, which only the browser itself can see."""
+        """Pass the closed shadow roots to page.js, since only the browser itself can see them."""
         session = self._cdp_sessions.get(page)
         if session is None or not await self.ask(page.main_frame, "closed_roots"):
             return

@@ -103,7 +103,7 @@ class ScreenControl(TurnObserver):
         release(self._agent.computer)  # keys and buttons that were held when the turn was interrupted
 
     def after_block(self) -> Generator[Chunk]:
-        """Show what a block did to the screen."""
+        """Show a block's effect on the screen."""
         acted, waited, self._acted, self._waited = self._acted, self._waited, False, False
         self._under_way = 0  # actions that began are over, even if their end wasn't reported
         if (acted or waited) and not self._agent.cancelled:
@@ -123,7 +123,7 @@ class ScreenControl(TurnObserver):
         yield {"role": "computer", "type": "status", "format": "stopped", "content": {"by": self._stopped_by}}
 
     def called(self, call: Mapping[str, Any]) -> None:
-        """Note what a block's code did to the screen."""
+        """Note the effect of a block's code on the screen."""
         if call.get("acts"):
             self._acted = True
             self._left_at = device_of(self._agent.computer).position() if self._stop_watching else None

@@ -173,7 +173,7 @@ def _prompt(name: str) -> str:
 
 
 def final_answer(messages: list[Message]) -> str:
-    """Return what the model said last, after all code had run."""
+    """Return the model's last message, after all code had run."""
     texts: list[str] = []
     for message in reversed(messages):
         if message.get("role") != "assistant" or message.get("type") != "message":

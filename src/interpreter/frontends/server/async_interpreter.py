@@ -159,7 +159,7 @@ class Server:
 
 
 def create_router(async_interpreter: AsyncInterpreter) -> Any:
-    """Give another application's `include_router` the server's addresses, behind its gate."""
+    """Make a router with the server's routes, behind its gate, for another application's `include_router`."""
     app = async_interpreter.server.app
     from starlette.routing import Route, Router, WebSocketRoute
 

@@ -58,7 +58,7 @@ class SessionKey(NamedTuple):
 
 
 class LiveSession:
-    """A session with an interpreter. Its clients do one thing at a time: the others get a BusyError."""
+    """A session with an interpreter. Runs one action at a time: other clients get a BusyError."""
 
     def __init__(self, hub: SessionManager, key: SessionKey, interpreter: OpenInterpreter) -> None:
         self.key, self.interpreter = key, interpreter
@@ -183,7 +183,7 @@ class LiveSession:
             self.interpreter.save_variables_now()
 
     def stop(self) -> bool:
-        """Take no more work; False if it is doing something, or has stopped before."""
+        """Accept no more work; False if the session is busy or has already stopped."""
         with self._changed:
             self._await_last_event()
             if self.closed or self.running or any(each.running for each in self.interpreter.computer.jobs):

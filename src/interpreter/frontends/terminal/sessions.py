@@ -93,7 +93,7 @@ def _short(path: str, width: int) -> str:
 
 
 def show(terminal: Terminal, interpreter: OpenInterpreter, session: SavedSession) -> None:
-    """Show the conversation so far, and what of it is lost."""
+    """Show the conversation so far, report damaged parts of its journal, and offer to restore its variables."""
     terminal.display.languages = interpreter.computer.registry
     replay(terminal, session.messages)
     if session.torn:

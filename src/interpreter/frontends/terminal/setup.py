@@ -164,7 +164,7 @@ def use_trust(terminal: Terminal, interpreter: OpenInterpreter, mode: str, sourc
 
 
 def ask_for_key(terminal: Terminal, interpreter: OpenInterpreter) -> bool:
-    """Let the user type a key for the model they named, until one works, and keep it if they like; False to leave."""
+    """Ask for the model's key until one works, and offer to save it; False if the user leaves."""
     before = interpreter.llm.api_key
     while True:
         try:

@@ -129,7 +129,7 @@ class Timeline:
 
     @_locked
     def before_block(self, language: str, code: str, in_turn: bool = False, by: Agent | None = None) -> list[Chunk]:
-        """Prepare for a block; return what the user should know first."""
+        """Prepare for a block; return notices for the user."""
         by = by or self._agent
         last = by.messages[-1] if by.messages else None
         is_code = last is not None and last.get("type") == "code" and last.get("content") == code
@@ -313,7 +313,7 @@ class Timeline:
         return record.left_out(path) if self.files.is_read() else NOT_READ_YET
 
     def _find_files(self) -> None:
-        """Learn from the record where the files are: an undo of them may have been cut off and finished since."""
+        """Update the state of the files from the record, since an interrupted undo may have finished meanwhile."""
         if self._running is not None:
             raise BusyError("A block is running. Wait for it to finish or stop it, then undo.")
         record = self.files.record()

@@ -200,7 +200,7 @@ class Facts:
     branched_from: str | None = None
 
     def learn(self, entry: JournalEntry) -> None:
-        """Take what an entry says about the session as a whole."""
+        """Update these facts from an entry about the session as a whole."""
         self.updated = entry.get("time", self.updated)
         match entry["event"]:
             case "session" | "branched" | "resumed" | "renamed" | "turn":
@@ -268,7 +268,7 @@ def _link_or_copy(source: str, target: str) -> None:
 
 @contextlib.contextmanager
 def writing(where: Path) -> Iterator[None]:
-    """Turn what the system refuses into an error that says what to do."""
+    """Turn an error of the system into one that says what to do."""
     try:
         yield
     except OSError as error:

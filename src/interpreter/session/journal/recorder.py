@@ -133,7 +133,7 @@ class Recorder:
     # -- a turn --------------------------------------------------------------------------------------------------
 
     def open(self) -> None:
-        """Have a journal for the turn that begins, if conversations are saved."""
+        """Open a journal for the turn that begins, if conversations are saved."""
         with self._recording():
             if not self._agent.settings.conversation_history:
                 self._leave()

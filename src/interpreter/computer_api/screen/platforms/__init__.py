@@ -238,7 +238,7 @@ class WindowManager(Protocol):
         """Return every window, the oldest first."""
 
     def focus(self, window: int) -> bool:
-        """Bring a window to the front; return whether it came."""
+        """Bring a window to the front; return whether that worked."""
 
     def set_geometry(
         self, window: int, x: int | None, y: int | None, width: int | None, height: int | None

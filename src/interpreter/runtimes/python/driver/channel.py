@@ -259,7 +259,7 @@ def to_bytes(text: str) -> bytes:
 
 
 class Report:
-    """Reports for the running block; between blocks, for the one that ran last."""
+    """Sends reports for the running block; between blocks, for the last block."""
 
     def __init__(self, channel: Channel) -> None:
         self.number = 0

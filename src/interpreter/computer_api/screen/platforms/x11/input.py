@@ -105,7 +105,7 @@ class Keymap:
         return keysym not in self._strokes
 
     def borrow(self, keysyms: Iterable[int]) -> bool:
-        """Put those that no key makes on spare keys, if they are not; there must be room for all of them together."""
+        """Map the characters without a key to spare keys, all at once. Return whether the keymap changed."""
         wanted = [keysym for keysym in dict.fromkeys(keysyms) if self.is_rare(keysym)]
         if sum(keysym not in self._borrowed for keysym in wanted) > len(self._spare):
             self.give_back()
@@ -118,7 +118,7 @@ class Keymap:
         return bool(new)
 
     def give_back(self) -> None:
-        """Leave the spare keys as they were."""
+        """Restore the spare keys."""
         for code in self._borrowed.values():
             self._display.change_keyboard_mapping(code, [self._rows[code]])
             self._spare.append(code)
