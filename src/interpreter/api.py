@@ -386,7 +386,7 @@ class OpenInterpreter(InterpreterSettings):
         return own.restricted_to(replace(self.started_by.permissions, sandbox=None, budget=None))
 
     def _contain(self) -> None:
-        """Have blocks run in a sandbox from now on; an error, and nothing is changed, if there is none."""
+        """Run blocks in a sandbox from now on. If none is available, raise an error and change nothing."""
         from interpreter.app.trust import switch_sandbox
 
         switch_sandbox(self, "workspace")

@@ -34,4 +34,4 @@ class TurnObserver:
         yield from ()
 
     def end(self) -> None:
-        """Release what the turn needed."""
+        """Release the resources of the turn."""

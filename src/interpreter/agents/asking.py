@@ -69,7 +69,7 @@ _COMMON = {
 
 
 def make_tools(agent: Agent) -> Iterator[Tool]:
-    """Make what `ask` in code calls. It reaches nothing but the model, so it asks for no approval."""
+    """Make the tools behind `ask` in code. They need no approval, since they reach only the model."""
     more: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
         "map": (ask_rows, {"prompts": {"type": "array", "items": _ROW}}),
         "estimate": (estimate, {"prompts": {"type": "array", "items": _ROW}}),

@@ -249,7 +249,7 @@ class SubAgents:
 
 
 class SubAgent:
-    """One sub-agent: it waits for its turn, works in a fork, and leaves a value or an error, and changes."""
+    """A sub-agent. It waits until it may run, works in a fork, and ends with a value or an error, and changes."""
 
     def __init__(
         self, number: int, task: Task, family: SubAgents, put: Callable[[Subject], Answer | None] | None

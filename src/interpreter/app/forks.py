@@ -31,7 +31,7 @@ STORE = ".files"
 
 @dataclass
 class Fork:
-    """Where a forked interpreter came from."""
+    """The origin of a forked interpreter."""
 
     parent: OpenInterpreter
     folder: Path  # with the copy of the workspace in it, unless that is elsewhere

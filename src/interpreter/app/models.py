@@ -41,7 +41,7 @@ _NOT_FOR_CHATS = (
 
 @dataclass(frozen=True)
 class Available:
-    """A model: what `llm.model` takes, and what is known about it."""
+    """A model, by its value for `llm.model`, with its window and price if known."""
 
     model: str
     window: int | None = None  # in tokens
@@ -50,7 +50,7 @@ class Available:
 
 @dataclass(frozen=True)
 class ModelSource:
-    """Where models are: a server on this machine, the built-in engine, or a provider."""
+    """A source of models: a server on this machine, the built-in engine, or a provider."""
 
     kind: Literal["server", "builtin", "provider"]
     name: str
@@ -158,7 +158,7 @@ def choose_by_key(interpreter: OpenInterpreter) -> str | None:
 
 
 class Remembered(NamedTuple):
-    """Which model to use, where, and which program has to run for it."""
+    """The user's last choice: a model, its server's address, and the program that has to run for it."""
 
     model: str
     api_base: str | None = None

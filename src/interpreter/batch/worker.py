@@ -44,7 +44,7 @@ MODES = ("auto", "auto-in-sandbox")  # in which no one has to approve anything
 
 
 class Grants:
-    """Asks the other side before each request, from any thread."""
+    """Asks the coordinating process before each request, from any thread."""
 
     def __init__(self, send: Send) -> None:
         self._send, self._numbers = send, itertools.count(1)

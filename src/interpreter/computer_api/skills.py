@@ -221,7 +221,7 @@ class NewSkill(ComputerTool):
         return f"Step {len(self._steps)} added. Add the next one, or call computer.skills.new_skill.save()"
 
     def save(self) -> dict[str, Any]:
-        """Keep the steps as a skill."""
+        """Save the recorded steps as a skill."""
         if not self.name or not self._steps:
             raise ValueError("A skill needs a name and at least one step. See new_skill.create().")
         name = normalised(self.name)

@@ -1,4 +1,4 @@
-"""What a command line starts: a chat, the answer to one message as text, or as JSON events."""
+"""Starts what the command line asks for: a chat, or the answer to one message, as text or as JSON events."""
 
 from __future__ import annotations
 

@@ -122,9 +122,9 @@ class Budget:
 
 
 class Reservation:
-    """What one request may cost. It is settled when the request is over.
+    """The highest cost of a request, reserved until the request has ended.
 
-    A request whose answer was lost on the way counts with all of it, because the server may have charged for it.
+    A request whose answer was lost counts in full, because the server may have charged for it.
     """
 
     def __init__(self, budget: Budget, dollars: float, gate: Gate | None, number: int) -> None:
@@ -144,7 +144,7 @@ class Reservation:
 
 @dataclass(frozen=True)
 class Rates:
-    """How many requests a job may have on their way, and send in a minute."""
+    """The limits of a job: requests at a time, requests and tokens per minute, tries and time."""
 
     at_once: int = 8
     requests_per_minute: float | None = None

@@ -107,7 +107,7 @@ def find(
 
 
 def _at_once(ask: Callable[[S], T], items: Sequence[S], seconds: float) -> list[T | None]:
-    """Ask about all items at once; None where the answer takes too long. Neither that nor Ctrl-C waits for threads."""
+    """Ask about all items at once; None for an answer that takes too long. Doesn't wait for slow threads to end."""
     from concurrent.futures import Future, wait
 
     answers: list[Future[T]] = [Future() for _ in items]

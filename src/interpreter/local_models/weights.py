@@ -234,7 +234,7 @@ _DOWNLOAD_TIMEOUT = 24 * 3600.0  # by pip
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a download is, and from which source if it has several."""
+    """The progress of a download, and its source if there are several."""
 
     done: int
     total: int

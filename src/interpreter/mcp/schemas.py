@@ -43,7 +43,7 @@ class Spec(NamedTuple):
 
 
 def specs_of(server: Server, listed: Iterable[Mapping[str, Any]]) -> dict[str, Spec]:
-    """Return the tools of a listing by their names in code; what makes no sense is left out."""
+    """Return the tools of a listing by their names in code. Malformed entries are left out."""
     specs: dict[str, Spec] = {}
     for row in listed:
         name = row.get("name")

@@ -120,7 +120,7 @@ class Servers:
         """Return the only tool of a server that the user has to sign in to."""
 
         def sign_in(context: ToolContext) -> str:
-            """Have the user sign in; then the tools of the server are here."""
+            """Let the user sign in to the server, which makes its tools available."""
             self._update(server, self.connection(server).connect(context))
             return f"Signed in. dir(tools.{server.name}) lists its functions."
 

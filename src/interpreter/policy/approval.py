@@ -192,7 +192,7 @@ class Approver:
     # -- asking ----------------------------------------------------------------------------------------------------
 
     def _ask(self, review: BlockReview, block: Block, context: ActionContext) -> Iterator[Step]:
-        """Ask until the answer is about the code as it is: an edit is judged and asked about again."""
+        """Ask until the answer is for the present code: after an edit, judge the new code and ask again."""
         scan = context.actor.permissions.scan
         policy, stored = self.rules.policy, block.message
         while True:

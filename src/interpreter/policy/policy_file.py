@@ -260,7 +260,7 @@ class ProjectRules:
 
     @property
     def lines(self) -> list[str]:
-        """List what to check before trusting it: rules that allow something first, or what is wrong with the file."""
+        """List the rules to check before trusting the file, those that allow something first, or its mistakes."""
 
         try:
             rules = read_text(self.text, str(self.path), self.folder).rules

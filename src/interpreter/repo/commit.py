@@ -125,7 +125,7 @@ def plan_commit(agent: Agent, own: bool = False) -> Plan:
 
 
 def _uncommitted_blocks(agent: Agent, head: str, own: bool = False) -> tuple[list[Checkpoint], list[Checkpoint]]:
-    """Return the blocks since the commit made last, and those of them that count as the session's."""
+    """Return the blocks since the last commit, and those among them that count as the session's."""
     made, since = _made.get(agent, ("", 0))
     blocks = [each for each in agent.timeline.blocks if made != head or each.id > since]
     return blocks, [each for each in blocks if own or each.kind == "block" or each.actor]

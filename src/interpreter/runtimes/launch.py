@@ -1,4 +1,4 @@
-"""What runtimes start from: the shared context, the program, its sandbox, and how to talk to the worker."""
+"""Starting runtimes: the shared context, the program, its sandbox, and the dialect of the worker."""
 
 from __future__ import annotations
 
@@ -290,7 +290,7 @@ def has_package(folders: Iterable[str], name: str) -> bool:
 
 @dataclass
 class RuntimeContext:
-    """Shared by all languages of a computer; `cd` in one changes it for the others."""
+    """The context that all languages of a computer share: a `cd` in one language changes it for the others."""
 
     cwd: str = field(default_factory=os.getcwd)
     exported: dict[str, str | None] = field(default_factory=dict)  # None: unset since

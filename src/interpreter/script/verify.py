@@ -80,7 +80,7 @@ def place_of_run(containment: object) -> str:
 
 @dataclass(frozen=True)
 class Verification:
-    """What to run, and where the session's files are."""
+    """The program to verify, and the session's files and results to compare with."""
 
     text: str
     python: str

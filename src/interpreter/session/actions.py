@@ -407,7 +407,7 @@ class ToolCall(Action):
 
     @cached_property
     def effects(self) -> list[Any]:
-        """Return what the tool says it would do."""
+        """Return the effects that the tool declares for these arguments."""
         if self.tool is None or self.tool.effects is None or self.problem:
             return []
         return list(self.tool.effects(self.arguments))

@@ -25,7 +25,7 @@ class Contained(Protocol):
 
 @dataclass(frozen=True)
 class Permissions:
-    """What an actor may do. A value: to change permissions is to replace them."""
+    """The permissions of an actor. Immutable: to change them, replace them."""
 
     mode: Mode = "ask"
     sandbox: Contained | None = None  # what contains its code; None: nothing does
@@ -60,7 +60,7 @@ class Permissions:
 
 
 class Actor:
-    """Who does something: the user, an agent, a client or a viewer. Its authority comes from itself, not from callers.
+    """The user, an agent, a client or a viewer. Its authority comes from itself, not from callers.
 
     `permissions` is a value, or a function where settings that a program may change are the source.
     """

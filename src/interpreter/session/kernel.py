@@ -109,7 +109,7 @@ class Lane:
                 self._changed.notify_all()
 
     def wake(self) -> None:
-        """Wake the waiters, because something that they look at has changed; from any thread."""
+        """Wake the waiters, because a condition may have changed. May be called from any thread."""
         with self._changed:
             self._changed.notify_all()
 

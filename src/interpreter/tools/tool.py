@@ -38,7 +38,7 @@ class FileEdit:
 
 @dataclass(frozen=True)
 class ToolContext:
-    """What a handler may use: where and for whom it is called, and how it asks and reports."""
+    """The context of a handler's call: the session and actor, and ways to ask and report."""
 
     session: Any  # the `session.Session`
     actor: Any  # whose permissions count

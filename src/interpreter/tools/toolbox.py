@@ -72,7 +72,7 @@ class Toolbox:
         return self._tools.get(name) or next((each for each in self if name in (each.wire_name, each.code_name)), None)
 
     def closest(self, name: str) -> Tool | None:
-        """Find the tool whose name is most like this one; None if none is."""
+        """Find the tool with the most similar name; None if no name is similar."""
         lower = {known.lower(): known for known in self._tools}
         found = get_close_matches(name.lower(), lower, n=1, cutoff=0.5)
         return self._tools[lower[found[0]]] if found else None
@@ -170,7 +170,7 @@ _KINDS: Mapping[str, tuple[type, ...]] = {
 
 
 def problem_with(tools: Toolbox, name: str, arguments: str) -> str:
-    """Say what is wrong with a call of the model, so that it can correct it; empty if nothing is."""
+    """Describe the mistake in a model's call, so that the model can correct it; empty if there is none."""
     tool, given = tools.get(name), read_arguments(arguments)
     if tool is None:
         hint = f" Did you mean {close.signature()}?" if (close := tools.closest(name)) is not None else ""

@@ -514,7 +514,7 @@ class Ledger:
         self._path, self._intent, self._untrimmed = folder / LEDGER, folder / "intent.json", folder / UNTRIMMED
 
     def touch(self, paths: Iterable[str]) -> None:
-        """Note which paths in repositories another program changed; of objects, only that there were some."""
+        """Note the paths in repositories that another program changed; for Git objects, only that some changed."""
         inside = {path: folder for path in paths if (folder := repository_of(path)) is not None}
         named = {folder if path.startswith(f"{folder}/objects") else path for path, folder in inside.items()}
         self.touched |= dict.fromkeys(named, len(self.blocks))

@@ -219,7 +219,7 @@ def named(
 
 
 def missing(candidates: list[Element], target: str, waited: float) -> ElementError:
-    """Build the error for a name that nothing has, with similar names, or with what the page has instead."""
+    """Build the error for a name that no element has, with similar names or else the page's elements."""
     names = {plain(each.name): each for each in candidates if each.name and each.ref}
     close = [str(names[name]) for name in difflib.get_close_matches(plain(target), names, n=3, cutoff=0.6)]
     there = [str(each) for each in candidates if each.role in CONTROLS and each.name][:MAX_LISTED]

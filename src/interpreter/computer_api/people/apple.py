@@ -214,7 +214,7 @@ def newest_mails(number: int, unread: bool, search: str | None) -> list[dict[str
 
 
 def send_mail(to: list[str], subject: str, body: str, files: Sequence[tuple[str, bytes]], delay: float) -> None:
-    """Have Mail send it, from its default account, with files of these names and contents."""
+    """Send a mail through Mail, from its default account, with files of these names and contents."""
     paths = []
     if files:
         # Copies, since Mail reads them later, when the original may have changed.

@@ -560,7 +560,7 @@ def attachment_name(part: Any) -> str | None:
 
 
 def file_name(name: str, kind: str) -> str:
-    """Make a safe file name of a mail's: in no other folder, not hidden, and nothing in it that misleads."""
+    """Turn an attachment's name into a safe file name: without a folder, not hidden, and not misleading."""
     last = re.split(r"[/\\]", name)[-1]
     shown = "".join(sign for sign in last if unicodedata.category(sign)[0] != "C")  # such as those that turn it round
     plain = re.sub(r'[<>:"|?*]', "_", shown).lstrip(" .-~").rstrip(" .") or "unnamed"

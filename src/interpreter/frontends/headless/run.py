@@ -110,7 +110,7 @@ class Mismatch(Exception):
 
 
 class OutputSchema:
-    """A JSON Schema that answers have to fit. UsageError if it is none; `source` is what the user calls it."""
+    """A JSON Schema that answers have to fit. UsageError if it is invalid; `source` is its name in messages."""
 
     def __init__(self, schema: Any, source: str = "schema") -> None:
         if find_spec("jsonschema") is None:

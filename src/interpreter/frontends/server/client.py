@@ -240,7 +240,7 @@ class RemoteComputer:
         self._interpreter = interpreter
 
     def run(self, language: str, code: str, stream: bool = False, display: bool = False) -> Any:
-        """Run code there; return the messages it made, or with `stream` an iterator over them."""
+        """Run code on the server. Return its messages, or with `stream` an iterator over them."""
         remote = self._interpreter
         output = remote.ask("POST", f"{remote.path}/run", {"language": language, "code": code})["output"]
         messages = [{name: value for name, value in each.items() if name != "role"} for each in output]

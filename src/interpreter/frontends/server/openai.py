@@ -133,7 +133,7 @@ class _Answer:
         return {"id": self._id, "object": kind, "created": self._created, "model": MODEL, "session": self.live.key.id}
 
     async def pieces(self, said: list[dict[str, Any]]) -> AsyncIterator[str]:
-        """Say it, and yield the text of the answer as it comes: prose, and code in fences."""
+        """Send the message, and yield the text of the answer as it arrives: prose, and code in fences."""
         live, server = self.live, self.call.server
         reader = reader_from_now(self.call, live)
         try:

@@ -508,7 +508,7 @@ class SessionManager:
     # -- the list --------------------------------------------------------------------------------------------------
 
     def rows(self, user: User, words: str, most: int, before: float | None = None) -> tuple[list[dict[str, Any]], bool]:
-        """Return a user's sessions, those changed last first, and whether that is all of them."""
+        """Return a user's sessions, the latest first, and whether the list is complete."""
         rows, read_all = self._index(user.name).rows(words, most, before) if user.role == "owner" else ([], True)
         for owner, name in self._query("select owner, id from shares where user = ?", user.name):
             with suppress(OSError):

@@ -445,7 +445,7 @@ def note_computer_call(doing: StepEffects, name: str) -> None:
 
 
 def note_registered_call(doing: StepEffects, name: str) -> None:
-    """Record a call of a registered tool, by the name that rules use. It has its own judgement when it is made."""
+    """Record a call of a registered tool, by the name that rules use. The call itself is judged when it is made."""
     doing.note("computer", name.removeprefix("tools."), known=True, how="acts")
 
 

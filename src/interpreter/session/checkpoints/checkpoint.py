@@ -62,7 +62,7 @@ class Checkpoint:
         return str(message.get("content")) if message is not None and message.get("type") == "code" else None
 
     def irreversible(self, workspace: str | None, registry: Registry) -> tuple[str, ...]:
-        """List what the block certainly did that undo can't restore, judging by its code."""
+        """List the block's certain effects that undo can't restore, judging by its code."""
         if self.code is None or self.language is None:
             return ()
         from interpreter.policy.analysis import EffectStep, analyze, reversibility

@@ -119,7 +119,7 @@ class Timeline:
         return next((self.agents[each.id] for each in chain if each.id in self.agents), self._agent)
 
     def before(self, action: Action) -> list[Chunk]:
-        """Prepare for an action that can be undone; return what the user should know first."""
+        """Prepare for an action that can be undone; return notices for the user."""
         by = self._agent_of(action.actor)
         language, code = (action.language, action.code) if isinstance(action, Block) else (action.kind, "")
         notices = self.before_block(language, code or action.describe(), bool(action.turn), by)
@@ -423,7 +423,7 @@ class Timeline:
 
     @_locked
     def go(self, plan: UndoPlan, overwrite: Collection[str] = (), repositories: Collection[str] = ()) -> UndoResult:
-        """Do it; files that other programs have changed stay, unless they are named in `overwrite`."""
+        """Carry out the plan. Files that other programs have changed stay, unless they are named in `overwrite`."""
         if plan.stamp != self.stamp:
             raise UndoError(OUT_OF_DATE)
         action = ACTION.get()

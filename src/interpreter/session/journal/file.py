@@ -79,7 +79,7 @@ class JournalFile:
             self.length = length
 
     def append(self, entry: JournalEntry) -> None:
-        """Write an entry, all of it or nothing; OSError if that is not possible."""
+        """Write an entry completely or not at all; OSError if that fails."""
         data = line(entry)
         try:
             write_all(self._descriptor, data)

@@ -20,7 +20,7 @@ _MAX_FINDINGS = 12
 
 
 def saved_to(kind: str, path: str) -> str:
-    """Say where something is that only another program can show."""
+    """Write a line with the path of a file that only another program can show."""
     return f"{_ATTACHMENTS.get(kind, 'Shown')}: {path}"
 
 

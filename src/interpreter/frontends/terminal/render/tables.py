@@ -162,7 +162,7 @@ def _span(value: str | None) -> int:
 
 
 def fitted(table: TextTable, width: int, theme: Theme) -> tuple[list[str], bool]:
-    """Draw the rows that fit; the flag is set if any part of the table is missing from them."""
+    """Draw the rows that fit. Return them, and whether any part of the table was left out."""
     rows, hidden_rows = table.rows, 0
     if len(rows) > HEAD + TAIL + 3:
         sizes = filter(None, map(_HEIGHT.match, table.notes))  # the page may have left out rows itself

@@ -73,7 +73,7 @@ class Picture:
             file.write(self.png)
 
     def _repr_png_(self) -> bytes | None:
-        """None if it was shown when it was taken, so that the value of a line does not show it again."""
+        """Return the PNG, or None if it was shown when it was taken, so that it is not displayed twice."""
         return None if self.about.get("shown") else self.png
 
     def __repr__(self) -> str:
