@@ -61,7 +61,7 @@ class Part(NamedTuple):
 
 
 class ModelHost(NamedTuple):
-    """Where models run on this machine."""
+    """A place on this machine where models run."""
 
     prefix: str  # of the models that only it runs, such as `builtin`
     servers: str  # (wait) -> an `llm.model_servers.ModelServers`

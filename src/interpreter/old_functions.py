@@ -91,7 +91,7 @@ def count_tokens(text: str = "", model: str = "gpt-4") -> int:
 
 
 def token_cost(tokens: int = 0, model: str = "gpt-4") -> float:
-    """Return the price of so many input tokens in US dollars; 0 if it is unknown."""
+    """Return the price of this many input tokens in US dollars; 0 if it is unknown."""
     from interpreter.llm.usage import look_up
 
     price = look_up(model).price

@@ -1,4 +1,4 @@
-"""How much memory is left, for those who start many sessions."""
+"""Measures the memory that is left, for code that starts many sessions."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ class ModelProfile:
 
 
 class Forms(NamedTuple):
-    """How the messages of one request are worded."""
+    """The wording of one request's messages."""
 
     user_template: str = AS_IS
     always_use_user_template: bool = False

@@ -169,7 +169,7 @@ _ONLY_RESPONSES = (
 
 @dataclass(frozen=True)
 class Endpoint:
-    """Where to send requests for one model: everything except the conversation."""
+    """The target of requests for one model: everything except the conversation."""
 
     provider: str
     model: str

@@ -217,7 +217,7 @@ class Job:
 
 
 class Service:
-    """What one user can call: methods with a `context` get their `Job`."""
+    """The tools that one user can call. Methods with a `context` get their `Job`."""
 
     def __init__(self, sessions: Sessions) -> None:
         self._sessions = sessions

@@ -1,4 +1,4 @@
-"""What scanners say about a block before it runs."""
+"""Scans of blocks before they run."""
 
 from __future__ import annotations
 

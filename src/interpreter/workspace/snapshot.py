@@ -74,7 +74,7 @@ class NotCovered(NamedTuple):
 
 @dataclass(frozen=True)
 class Coverage:
-    """What undoing the next block would restore."""
+    """The coverage of an undo of the next block."""
 
     off: str | None = None  # why nothing is covered, if nothing is
     off_is_news: bool = False

@@ -244,7 +244,7 @@ _MAX_REASONS = 3
 
 @dataclass(frozen=True)
 class Reversibility:
-    """How much of a block an undo restores, and why not all of it."""
+    """The part of a block's effects that an undo restores, and the reason if it isn't all."""
 
     kind: Degree
     reasons: tuple[str, ...] = ()
