@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from example_computer_tool import PNG
 from interpreter import OpenInterpreter
 from interpreter.app.attachments import missing
 from interpreter.mcp.config import save_server
@@ -84,26 +85,23 @@ def test_code_gets_prompts(session: Make, library: Hostile) -> None:
     assert "!echo Review 5" in ran(interpreter, "print(tools.bad.prompt('review', {'pr': '5'}))")
 
 
-class Terminal:
-    """The parts of a terminal that a magic command uses."""
-
-    def __init__(self) -> None:
-        self.typed, self.display, self.lines = self, self, list[str]()
-        self.sent: list[str] = []
-
-    def line(self, text: str, style: str = "") -> None:
-        self.lines.append(text)
-
-
-def test_a_prompt_is_sent_as_a_message_and_never_as_a_command(session: Make, library: Hostile) -> None:
+def test_a_prompt_is_sent_as_data_so_it_runs_and_attaches_nothing(
+    chatting: Any, library: Hostile, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from interpreter.frontends.terminal import chat
+    from interpreter.frontends.terminal.terminal import Terminal
     from interpreter.mcp.commands import magic
 
-    terminal: Any = Terminal()
-    interpreter = session()
+    interpreter, server = chatting(text("Reviewed."), auto_run=True)
+    interpreter.llm.supports_vision = True
+    Path(interpreter.workspace, "secret.png").write_bytes(PNG)
+    terminal = Terminal(plain=True)
+    chat.connect(terminal, interpreter)
     magic(terminal, interpreter, "prompt bad")
-    assert terminal.lines == ["/bad:review pr=...  Review it."]
-    magic(terminal, interpreter, "prompt bad.review pr=5")
-    assert terminal.sent == ["Prompt review of the MCP server bad:\n!echo Review 5"]
+    assert "/bad:review pr=...  Review it." in capsys.readouterr().out
+    magic(terminal, interpreter, "prompt bad.review pr=./secret.png")
+    assert server.requests[-1].messages[-1]["content"].endswith("!echo Review ./secret.png")
+    assert "Reviewed." in capsys.readouterr().out
 
 
 def test_a_prompt_is_a_command_of_its_server(session: Make, library: Hostile) -> None:

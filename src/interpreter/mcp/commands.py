@@ -187,7 +187,7 @@ def magic(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> No
             servers.connection(known[name]).close()
             show(f"{name} is stopped. The next use starts it again.")
         case "prompt":
-            _send_prompt(terminal, servers, known, name)
+            _send_prompt(terminal, interpreter, known, name)
         case "accept":
             open_offers = [offer for offer in offers(servers.workspace) if not offer.answer]
             for offer in open_offers:
@@ -198,21 +198,24 @@ def magic(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> No
             raise UsageError(f"%mcp {word} doesn't exist. %help mcp shows what does.")
 
 
-def _send_prompt(terminal: Terminal, servers: Servers, known: dict[str, Server], words: str) -> None:
-    """Send a server's prompt as the next message: `SERVER.PROMPT key=value ...`; without a prompt, list them."""
+def _send_prompt(terminal: Terminal, interpreter: OpenInterpreter, known: dict[str, Server], words: str) -> None:
+    """Send a server's prompt to the model: `SERVER.PROMPT key=value ...`; without a prompt, list them."""
     name, *pairs = shlex.split(words) or [""]
     first, _, prompt = name.partition(".")
     if first not in known:
         raise UsageError("`%mcp prompt SERVER` lists its prompts, `%mcp prompt SERVER.PROMPT key=value` sends one.")
-    connection = servers.connection(known[first])
+    connection = servers_of(interpreter.agent).connection(known[first])
     if not prompt:
         for row in connection.prompt()["prompts"]:
             shown = " ".join(f"{each['name']}=..." for each in row.get("arguments") or ())
             terminal.display.line(visible(f"/{first}:{row['name']} {shown}  {row.get('description', '')}"))
         return
     text = prompt_text(connection.prompt(prompt, dict(pair.partition("=")[::2] for pair in pairs)))
-    # Its first line keeps it from being a command.
-    terminal.typed.sent.append(visible(f"Prompt {prompt} of the MCP server {first}:\n{text}"))
+    from interpreter.frontends.terminal.chat import answer
+
+    # As data, which is no command, and which attaches none of the files that it names.
+    for _ in answer(terminal, interpreter, f"Prompt {prompt} of the MCP server {first}:", visible(text)):
+        pass
 
 
 def expand(interpreter: OpenInterpreter, typed: str) -> str | None:
