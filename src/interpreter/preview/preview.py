@@ -52,6 +52,7 @@ class RunPreview(Action):
         super().__init__()
         self._runtimes, self._trial, self._code, self._asks = runtimes, trial, code, asks
         self.has_asked = False
+        self.unseen: list[Chunk] = []  # of one that doesn't ask: readers of events would take it for a real run
 
     def describe(self) -> str:
         return "a preview is running"
@@ -60,10 +61,12 @@ class RunPreview(Action):
         for step in self._runtimes.run_dry(self._trial, self._code):
             if not isinstance(step, Question):
                 self.outcome = step.get("ended", "done")
-            elif not self._asks:
+            if self._asks:
+                yield step
+            elif isinstance(step, Question):
                 self.has_asked = step.settle(Answer(REFUSE, by="nobody"))
-                continue
-            yield step
+            else:
+                self.unseen.append(step)
 
     def stop(self) -> None:
         if not self.over:
@@ -123,6 +126,8 @@ class Preview(AbstractContextManager["Preview"]):
                 for chunk in chunks:
                     self.chunks.append(chunk)
                     yield chunk
+            self.chunks += action.unseen
+            yield from action.unseen
         finally:
             self.has_asked = action.has_asked
             self.denied = self._trial.denied
