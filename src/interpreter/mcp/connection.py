@@ -455,7 +455,9 @@ async def _stdio(server: Server, connection: Connection) -> AsyncIterator[Any]:
                         second, count = now, count + 1 if now == second else 0
                         connection.is_stale = connection.is_stale or b"tools/list_changed" in line
                         if count > MAX_NOTIFICATIONS:
-                            await asyncio.sleep(0)
+                            # Not after each line: what the server writes meanwhile would pile up before its answers.
+                            if count % 1000 == 0:
+                                await asyncio.sleep(0)
                             continue
                     try:
                         message = jsonrpc_message_adapter.validate_json(line, by_name=False)
