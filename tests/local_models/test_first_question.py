@@ -22,6 +22,7 @@ def test_a_new_user_gets_code_running_with_a_real_model(tmp_path: Path, monkeypa
     models_folder().mkdir(parents=True)
     (models_folder() / file.name).symlink_to(file)  # as if it had been downloaded
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("INTERPRETER_SANDBOX", "off")  # or the second start asks when code may run
     with someone("-y", "--max_blocks", "3", timeout=300) as person:
         person.sees("Your own GGUF file")
         rows = person.emulator.visible
